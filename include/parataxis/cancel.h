@@ -53,7 +53,9 @@ typedef struct px_scope {
     int status;
     int reach;
     uint32_t flags;
+    uint32_t groups;
     uint32_t check;
+    uint32_t unused;
     uintptr_t reserved[2];
 } px_scope;
 

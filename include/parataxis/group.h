@@ -67,9 +67,10 @@ PX_API int px_group_cancel(px_group *group);
  *  interrupted the children are cancelled and still waited for: it returns only
  *  when they have ended, at a deadlock too. Cancellation point.
  *  @return the first failure; else the code of the scope around the group that
- *  fired; else 0 (so after a deliberate px_group_cancel(), too). Still open:
- *  PX_EPERM for another fiber than the opener, PX_EINVAL with inner scopes not
- *  left, for NULL and for a closed group, PX_ENOFIBER. */
+ *  fired, PX_ECANCELED or PX_ETIMEDOUT; else 0 (so after a deliberate
+ *  px_group_cancel(), too). Still open: PX_EPERM for another fiber than the
+ *  opener, PX_EINVAL with inner scopes not left, for NULL and for a closed
+ *  group, PX_ENOFIBER. */
 PX_API PX_NODISCARD int px_group_wait(px_group *group);
 
 /** At most `n` children at once: px_group_spawn() then waits. Raising it lets
@@ -81,8 +82,9 @@ PX_API int px_group_set_limit(px_group *group, int64_t n);
  *  order, at most `limit` at once (0: no bound), and wait for all. The rules of
  *  a group hold; a spawn that fails cancels the rest and is returned; positive
  *  values are dropped. Cancellation point.
- *  @return 0, for n == 0 too; else as px_group_wait(); PX_EINVAL for a NULL fn,
- *  PX_ENOFIBER. */
+ *  @return 0, for n == 0 too; the first failure; else the code of the scope
+ *  around it that fired, PX_ECANCELED or PX_ETIMEDOUT; PX_ENOMEM for a spawn
+ *  that failed; PX_EINVAL for a NULL fn, PX_ENOFIBER. */
 PX_API PX_NODISCARD int px_map_concurrent(size_t n, size_t limit,
                                           int (*fn)(size_t i, void *arg),
                                           void *arg);

@@ -38,7 +38,8 @@ PX_BEGIN_DECLS
  *  PX_ECLOSED at once. Cancellation point.
  *  @return those of `events` that are ready, above 0; PX_EINVAL if events is 0
  *  or has unknown bits, PX_EBADF, PX_ECLOSED, PX_ENOMEM, PX_ECANCELED,
- *  PX_ETIMEDOUT, PX_ESTALLED, PX_ENOFIBER, or another -errno of the poller. */
+ *  PX_ETIMEDOUT, PX_ENOFIBER where it would have to wait off-fiber, or another
+ *  -errno of the poller. */
 PX_API PX_NODISCARD int px_wait_fd(int fd, int events);
 
 /** read(2), waiting until there is something. Cancellation point.
@@ -73,7 +74,7 @@ PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
  *  every thread, if it is sent to the process). Pending ones come at once. An
  *  ordinary fiber then acts on it, so no handler's rules apply.
  *  Cancellation point. @return the signal's number; PX_EINVAL for NULL,
- *  PX_ECANCELED, PX_ETIMEDOUT, PX_ESTALLED, PX_ENOFIBER, -EMFILE, ... */
+ *  PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
 PX_API PX_NODISCARD int px_wait_signal(const sigset_t *set);
 
 /** Set O_NONBLOCK. Never parks. @return 0, -errno. */

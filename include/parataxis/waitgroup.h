@@ -58,7 +58,8 @@ PX_API int px_waitgroup_done(px_waitgroup *wg);
 /** Add 1, start a detached fiber that runs `fn(arg)` (at once, until it first
  *  parks), and report when fn has ended. Never parks.
  *  @return 0; nothing started and the count as it was: PX_EINVAL, PX_ENOFIBER,
- *  PX_ENOMEM, PX_EOVERFLOW, PX_ENEGATIVE if the count is below zero. */
+ *  PX_ENOMEM, PX_EOVERFLOW, PX_ENEGATIVE if the count would still be below
+ *  zero. */
 PX_API int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg);
 
 /** Wait until the count is zero; at zero it returns at once. Cancellation point.

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * await.c - waiting for fibers to end, and handles.
+ *
+ * An awaiter marks every fiber it waits for as its own, and counts them in
+ * waiter.want; each that ends counts down, and the last makes it ready. For a
+ * single one the ending fiber also stores the result and consumes the handle,
+ * so nothing is left to do on the way out; several are consumed together, by
+ * the awaiter, for it is all or none.
+ */
+#include "cancel.h"
+
+#include "base/panic.h"
+
+/* Give the fibers back that are not waited for any more. */
+static void unclaim(px_fiber *self, px_fiber **fibers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (fibers[i]->awaiter == self)
+            fibers[i]->awaiter = NULL;
+    }
+}
+
+static bool await_interrupt(px_fiber *self, int code)
+{
+    px_fiber *one = self->waits_on;
+
+    if (one)
+        one->awaiter = NULL;
+    px__ready(self, code);
+    return true;
+}
+
+static const struct px_wait_class await_class = {
+    .kind = PX_WAIT_AWAIT,
+    .interrupt = await_interrupt,
+};
+
+/* Whether a handle is one that can be waited for, but for being in use. */
+static int check_handle(const px_fiber *fiber)
+{
+    if (!fiber)
+        return PX_EINVAL;
+    if (fiber == px__self)
+        return PX_EDEADLK;
+    if (fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
+        return PX_EINVAL;
+    PX_CHECK_THAT(!(fiber->flags & PX_FIBER_CONSUMED), "px_await",
+                  "the handle was consumed");
+    PX_CHECK_THAT(!px__loop || fiber->loop == px__loop, "px_await",
+                  "the fiber is another thread's");
+    return 0;
+}
+
+static void consume(px_fiber *fiber)
+{
+    fiber->flags |= PX_FIBER_CONSUMED;
+    if (fiber->loop->zombie == fiber)
+        px__bury(fiber->loop);
+    else if (fiber->locks == 0)
+        px__reclaim(fiber);
+}
+
+int px_await(px_fiber *fiber, int *result)
+{
+    px_fiber *self = px__self;
+    int err = check_handle(fiber);
+
+    if (err)
+        return err;
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = px__cancellation_point(self);
+    if (err)
+        return err;
+    if (fiber->awaiter)
+        return PX_EBUSY;
+    if (fiber->state == PX_STATE_DONE) {
+        if (result)
+            *result = fiber->result;
+        consume(fiber);
+        return 0;
+    }
+    err = px__may_park(self);
+    if (err)
+        return err;
+    fiber->awaiter = self;
+    self->waits_on = fiber;
+    self->result_out = result;
+    self->waiter.want = 1;
+    return px__park(self, &await_class);
+}
+
+/* Mark all as awaited by `self`; on failure none. */
+static int claim(px_fiber *self, px_fiber **fibers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        int err = check_handle(fibers[i]);
+
+        if (!err && fibers[i]->awaiter)
+            err = fibers[i]->awaiter == self ? PX_EINVAL : PX_EBUSY;
+        if (err) {
+            unclaim(self, fibers, i);
+            return err;
+        }
+        fibers[i]->awaiter = self;
+    }
+    return 0;
+}
+
+int px_await_all(px_fiber **fibers, size_t n, int *results)
+{
+    px_fiber *self = px__self;
+    int64_t running = 0;
+    int err;
+
+    if (n && !fibers)
+        return PX_EINVAL;
+    err = claim(self, fibers, n);
+    if (err == PX_EBUSY) {
+        /* A scope that has fired comes before the state of the handles. */
+        int fired = px__is_fiber(self) ? px__cancellation_point(self)
+                                       : PX_ENOFIBER;
+
+        return fired ? fired : err;
+    }
+    if (err)
+        return err;
+    unclaim(self, fibers, n);
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = px__cancellation_point(self);
+    if (err)
+        return err;
+    err = claim(self, fibers, n);
+    if (err)
+        return err;
+    for (size_t i = 0; i < n; i++)
+        running += fibers[i]->state != PX_STATE_DONE;
+    if (running) {
+        err = px__may_park(self);
+        if (!err) {
+            self->waits_on = NULL;
+            self->waiter.want = running;
+            self->flags |= PX_FIBER_AWAITS_ALL;
+            err = px__park(self, &await_class);
+            self->flags &= (uint8_t)~PX_FIBER_AWAITS_ALL;
+        }
+    }
+    if (err) {
+        unclaim(self, fibers, n);
+        return err;
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (results)
+            results[i] = fibers[i]->result;
+        consume(fibers[i]);
+    }
+    return 0;
+}
+
+int px_cancel_and_await(px_fiber *fiber, int *result)
+{
+    px_fiber *self = px__self;
+    px_scope shield;
+    int err = check_handle(fiber);
+
+    if (err)
+        return err;
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    if (fiber->awaiter)
+        return PX_EBUSY;
+    px__scope_push(&shield, self, PX_FOREVER, PX_SCOPE_SHIELD);
+    (void)px_cancel(fiber);
+    err = px_await(fiber, result);
+    px__scope_pop(&shield, self);
+    return err;
+}
+
+int px_detach(px_fiber *fiber)
+{
+    if (!fiber ||
+        fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
+        return PX_EINVAL;
+    if (fiber->awaiter)
+        return PX_EBUSY;
+    if (fiber->state == PX_STATE_DONE)
+        consume(fiber);
+    else
+        fiber->flags |= PX_FIBER_DETACHED;
+    return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* macros.h - the handful of macros that every file may use. */
+#ifndef PX_BASE_MACROS_H
+#define PX_BASE_MACROS_H
+
+#include <stddef.h>
+
+#define PX_CONTAINER_OF(pointer, type, member)                                 \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#define PX_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define PX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+
+/* Out of line and out of the way: the paths that are not the usual one. */
+#define PX_COLD __attribute__((cold, noinline))
+/* Hot paths start on a cache line of their own: their speed must not depend
+ * on what happens to stand before them. */
+#define PX_HOT __attribute__((aligned(64)))
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* panic.c - see panic.h. Formats into one buffer, so that the line stays one. */
+#include "base/panic.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+void (*px__panic_who)(char *out, size_t size);
+
+void px__panic(const char *function, const char *format, ...)
+{
+    char line[512], who[80] = "off-fiber", cause[320];
+    va_list args;
+    int length;
+
+    if (px__panic_who)
+        px__panic_who(who, sizeof(who));
+    va_start(args, format);
+    (void)vsnprintf(cause, sizeof(cause), format, args);
+    va_end(args);
+    length = snprintf(line, sizeof(line), "parataxis: %s: %s: %s\n", function,
+                      who, cause);
+    if (length > 0) {
+        ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+
+        (void)written;
+    }
+    abort();
+}

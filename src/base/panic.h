@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* panic.h - the end of a process that was misused beyond reporting. */
+#ifndef PX_BASE_PANIC_H
+#define PX_BASE_PANIC_H
+
+#include <stddef.h>
+
+/* Write one line naming the function, the running fiber and the cause to
+ * stderr, and abort. */
+_Noreturn void px__panic(const char *function, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Who is running, as text; set by the fiber layer. */
+extern void (*px__panic_who)(char *out, size_t size);
+
+/* In a checked build a check word that is not zero aborts: the object was
+ * destroyed, or never initialised. destroy spoils the word there. */
+#ifdef PX_CHECKED
+#define PX_CHECK_SPOILED 0xdeadc0deu
+#define PX_CHECK(object, function)                                             \
+    ((object)->check == 0 ? (void)0                                            \
+                          : px__panic(function, "object %p was %s",            \
+                                      (const void *)(object),                  \
+                                      (object)->check == PX_CHECK_SPOILED      \
+                                          ? "destroyed"                        \
+                                          : "never initialised"))
+#define PX_SPOIL(object) ((object)->check = PX_CHECK_SPOILED)
+#define PX_CHECK_THAT(condition, function, ...)                                \
+    ((condition) ? (void)0 : px__panic(function, __VA_ARGS__))
+#else
+#define PX_CHECK(object, function) ((void)0)
+#define PX_SPOIL(object) ((void)0)
+#define PX_CHECK_THAT(condition, function, ...) ((void)0)
+#endif
+
+#endif

@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cancel.c - the tree of scopes.
+ *
+ * Invariants, whenever user code runs (see cancel.h for the words):
+ *   C1  reach and nearest of every entered scope are what its own fields and
+ *       its outer scope's reach and nearest say.
+ *   C2  A fiber's attention is what its innermost scope's reach and nearest
+ *       say.
+ *   C3  No fiber is parked that a fired scope reaches, unless its wait does not
+ *       end early.
+ *   C4  A parked fiber's timer is armed no later than its innermost scope's
+ *       nearest.
+ *
+ * A change to a scope (fired, shielded, a new deadline) breaks them for the
+ * fibers inside it: the one that entered it, and the children of groups in it,
+ * and of groups in those. spread() restores them: it collects those fibers in
+ * a list, outer before inner, recomputes their scopes from the changed one
+ * inward, and then interrupts those that are reached, in the order of their
+ * ids, and re-arms the others' timers. It recurses nowhere, whatever nests.
+ *
+ * Deadlines are noticed by whoever looks: the timer of a fiber parked under
+ * one, a cancellation point before it parks, and every 64th that does not.
+ */
+#include "cancel.h"
+
+#include "base/panic.h"
+
+#define LOOKS 64
+
+/* What a look costs is known: a coarse reading, unless a deadline is near. */
+static bool is_due(px_loop *loop, px_nsec deadline)
+{
+    if (loop->virtual)
+        return loop->now >= deadline;
+    loop->now = px__clock_coarse();
+    if (deadline > loop->now && deadline - loop->now > 2 * loop->tick)
+        return false;
+    return px__time(loop) >= deadline;
+}
+
+px_nsec px__deadline_of(px_loop *loop, px_nsec timeout)
+{
+    px_nsec from;
+
+    if (timeout == PX_FOREVER)
+        return PX_FOREVER;
+    if (loop->virtual)
+        from = loop->now;
+    else if (timeout / LOOKS >= loop->tick)
+        from = px__clock_coarse() + loop->tick;
+    else
+        from = px__clock_precise();
+    return px__clock_add(from, timeout);
+}
+
+/* C1 for one scope. */
+static inline void settle(px_scope *scope)
+{
+    const px_scope *outer = scope->outer;
+    int from_outside = scope->flags & PX_SCOPE_SHIELD ? 0 : outer->reach;
+
+    scope->reach = from_outside ? from_outside : scope->status;
+    scope->nearest = scope->status ? PX_FOREVER : scope->deadline;
+    if (outer->nearest < scope->nearest)
+        scope->nearest = outer->nearest;
+}
+
+/* C2. */
+static inline void settle_attention(px_fiber *fiber)
+{
+    const px_scope *scope = fiber->scope;
+    uint32_t fired = scope->reach ? PX_LOOK_FIRED : 0;
+
+    if (fired && !(fiber->attention & PX_LOOK_FIRED))
+        fiber->failures = 0;
+    fiber->attention =
+        fired | (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0);
+}
+
+/* The fibers inside `scope`, outer before inner, linked by mark. */
+static px_fiber *collect(px_loop *loop, px_scope *scope)
+{
+    px_fiber *first = NULL, **last = &first;
+
+    if (scope == &loop->root) {
+        for (px_fiber *f = loop->all_first; f; f = f->all_next) {
+            if (f->scope && f->birth_scope == scope) {
+                *last = f;
+                last = &f->mark;
+            }
+        }
+    } else {
+        first = scope->fiber;
+        last = &first->mark;
+    }
+    *last = NULL;
+    for (px_fiber *f = first; f; f = f->mark) {
+        px_scope *s = f == scope->fiber ? scope : f->body;
+
+        for (; s; s = s->inner) {
+            for (px_fiber *c = s->children; c; c = c->sibling_next) {
+                if (!c->scope)
+                    continue; /* has not begun: it looks when it does */
+                c->mark = NULL;
+                *last = c;
+                last = &c->mark;
+            }
+        }
+    }
+    return first;
+}
+
+static px_fiber *merge(px_fiber *a, px_fiber *b)
+{
+    px_fiber *first, **last = &first;
+
+    while (a && b) {
+        px_fiber **lesser = a->id < b->id ? &a : &b;
+
+        *last = *lesser;
+        last = &(*lesser)->mark;
+        *lesser = *last;
+    }
+    *last = a ? a : b;
+    return first;
+}
+
+/* Merge sort by id, without recursion: runs of 1, 2, 4, ... wait in bins. */
+static px_fiber *sorted(px_fiber *list)
+{
+    px_fiber *bins[64] = {NULL}, *all = NULL;
+    size_t used = 0;
+
+    while (list) {
+        px_fiber *run = list;
+        size_t i = 0;
+
+        list = list->mark;
+        run->mark = NULL;
+        for (; i < used && bins[i]; i++) {
+            run = merge(bins[i], run);
+            bins[i] = NULL;
+        }
+        bins[i] = run;
+        if (i == used)
+            used++;
+    }
+    for (size_t i = 0; i < used; i++)
+        all = merge(bins[i], all);
+    return all;
+}
+
+/* Restore C1 to C4 after a change to `scope`. */
+static void spread(px_loop *loop, px_scope *scope)
+{
+    px_fiber *list = collect(loop, scope);
+
+    for (px_fiber *f = list; f; f = f->mark) {
+        for (px_scope *s = f == scope->fiber ? scope : f->body; s;
+             s = s->inner)
+            settle(s);
+        settle_attention(f);
+    }
+    if (list && list->mark)
+        list = sorted(list);
+    while (list) {
+        px_fiber *f = list;
+
+        list = f->mark;
+        f->mark = NULL;
+        if (f->state != PX_STATE_PARKED)
+            continue;
+        if (f->scope->reach && px__interrupt(f, f->scope->reach))
+            continue;
+        px__timer_arm(f, f->waiting == &px__wait_sleep ? f->waiter.want
+                                                       : PX_FOREVER);
+    }
+}
+
+static px_loop *loop_of(const px_scope *scope)
+{
+    return scope->fiber ? scope->fiber->loop : px__loop;
+}
+
+void px__scope_fire(px_scope *scope, int code)
+{
+    px_loop *loop = loop_of(scope);
+
+    scope->status = code;
+    if (scope == &loop->root)
+        scope->reach = code;
+    spread(loop, scope);
+}
+
+/* Fire every scope around `fiber` that is due by loop->now. Those inside the
+ * outermost of them change with it. */
+static void fire_due(px_fiber *fiber)
+{
+    px_scope *outermost = NULL;
+    px_nsec now = fiber->loop->now;
+
+    for (px_scope *s = fiber->scope; s; s = s->outer) {
+        if (s->nearest > now)
+            break; /* nor is anything outside of it */
+        if (s->status || s->deadline > now)
+            continue;
+        s->status = PX_ETIMEDOUT;
+        outermost = s;
+    }
+    if (outermost)
+        spread(fiber->loop, outermost);
+}
+
+static bool sleep_interrupt(px_fiber *fiber, int code)
+{
+    px__ready(fiber, code);
+    return true;
+}
+
+const struct px_wait_class px__wait_sleep = {.kind = PX_WAIT_SLEEP,
+                                             .interrupt = sleep_interrupt};
+
+void px__cancel_on_timer(px_fiber *fiber)
+{
+    bool sleeps = fiber->waiting == &px__wait_sleep;
+
+    fire_due(fiber);
+    if (fiber->state != PX_STATE_PARKED)
+        return;
+    if (sleeps && fiber->waiter.want <= fiber->loop->now)
+        px__ready(fiber, 0);
+    else
+        px__timer_arm(fiber, sleeps ? fiber->waiter.want : PX_FOREVER);
+}
+
+/* Cancellation points. */
+
+static int fail(px_fiber *self)
+{
+    int code = self->scope->reach;
+
+    if (++self->failures < LOOKS)
+        return code;
+    self->failures = 0;
+    return px__requeue(self, code);
+}
+
+static void notice_deadline(px_fiber *self)
+{
+    self->looks = 0;
+    if (is_due(self->loop, self->scope->nearest))
+        fire_due(self);
+}
+
+/* What attention asks for, but for failing. */
+static void look(px_fiber *self)
+{
+    if (self->attention & PX_LOOK_FIRED)
+        return;
+    self->failures = 0;
+    if (++self->looks >= LOOKS)
+        notice_deadline(self);
+}
+
+PX_COLD int px__look(px_fiber *self)
+{
+    if (!px__is_fiber(self))
+        return 0;
+    look(self);
+    return self->attention & PX_LOOK_FIRED ? fail(self) : 0;
+}
+
+PX_COLD int px__look_before_wait(px_fiber *self)
+{
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    if (!(self->attention & PX_LOOK_FIRED)) {
+        self->failures = 0;
+        notice_deadline(self);
+    }
+    return self->attention & PX_LOOK_FIRED ? fail(self) : 0;
+}
+
+int px_check(void)
+{
+    px_fiber *self = px__self;
+
+    if (PX_LIKELY(self->attention == 0) || !px__is_fiber(self))
+        return 0;
+    look(self);
+    if (!(self->attention & PX_LOOK_FIRED))
+        return 0;
+    self->failures++;
+    return self->scope->reach;
+}
+
+/* Entering and leaving. */
+
+void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
+                    uint32_t flags)
+{
+    scope->outer = self->scope;
+    scope->inner = NULL;
+    scope->fiber = self;
+    scope->children = NULL;
+    scope->deadline = deadline;
+    scope->status = 0;
+    scope->flags = flags;
+    scope->groups = self->groups;
+    scope->check = 0;
+    self->scope->inner = scope;
+    self->scope = scope;
+    settle(scope);
+    settle_attention(self);
+}
+
+void px__scope_pop(px_scope *scope, px_fiber *self)
+{
+    self->scope = scope->outer;
+    self->scope->inner = NULL;
+    scope->fiber = NULL;
+    settle_attention(self);
+}
+
+void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function)
+{
+    if (self->groups != scope->groups)
+        px__panic(function, "the body returned with an open group");
+    px__scope_pop(scope, self);
+}
+
+void px__scope_enter_body(px_scope *body, px_fiber *self)
+{
+    body->outer = self->birth_scope;
+    body->inner = NULL;
+    body->fiber = self;
+    body->children = NULL;
+    body->deadline = PX_FOREVER;
+    body->status = self->flags & PX_FIBER_CANCEL_EARLY ? PX_ECANCELED : 0;
+    body->flags = PX_SCOPE_BODY;
+    body->groups = 0;
+    body->check = 0;
+    self->body = body;
+    self->scope = body;
+    settle(body);
+    settle_attention(self);
+}
+
+void px__scope_leave_body(px_fiber *self)
+{
+    if (self->groups != 0)
+        px__panic("px_run", "the body returned with an open group");
+    self->scope = NULL;
+    self->body = NULL;
+    self->attention = 0;
+}
+
+int px_scope_enter(px_scope *scope, px_nsec timeout)
+{
+    px_fiber *self = px__self;
+
+    if (!scope)
+        return PX_EINVAL;
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    if (timeout <= 0) {
+        px__scope_push(scope, self, self->loop->now, 0);
+        px__scope_fire(scope, PX_ETIMEDOUT);
+    } else {
+        px__scope_push(scope, self, px__deadline_of(self->loop, timeout), 0);
+    }
+    return 0;
+}
+
+int px_scope_enter_until(px_scope *scope, px_nsec deadline)
+{
+    px_fiber *self = px__self;
+
+    if (!scope)
+        return PX_EINVAL;
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    px__scope_push(scope, self, deadline, 0);
+    if (deadline != PX_FOREVER && is_due(self->loop, deadline))
+        px__scope_fire(scope, PX_ETIMEDOUT);
+    return 0;
+}
+
+int px_scope_leave(px_scope *scope)
+{
+    px_fiber *self = px__self;
+
+    if (!scope || !scope->fiber)
+        return PX_EINVAL;
+    PX_CHECK(scope, "px_scope_leave");
+    if (scope->fiber != self)
+        return PX_EPERM;
+    if (scope != self->scope || scope->flags & (PX_SCOPE_GROUP | PX_SCOPE_BODY))
+        return PX_EINVAL;
+    px__scope_pop(scope, self);
+    return scope->status;
+}
+
+int px_scope_cancel(px_scope *scope)
+{
+    if (!scope)
+        return PX_EINVAL;
+    if (scope->fiber && !scope->status)
+        px__scope_fire(scope, PX_ECANCELED);
+    return 0;
+}
+
+int px_scope_set_deadline(px_scope *scope, px_nsec deadline)
+{
+    px_loop *loop;
+
+    if (!scope)
+        return PX_EINVAL;
+    if (!scope->fiber || scope->status)
+        return 0;
+    loop = scope->fiber->loop;
+    scope->deadline = deadline;
+    if (deadline != PX_FOREVER && is_due(loop, deadline))
+        px__scope_fire(scope, PX_ETIMEDOUT);
+    else
+        spread(loop, scope);
+    return 0;
+}
+
+px_nsec px_scope_remaining(const px_scope *scope)
+{
+    px_nsec left;
+
+    if (!scope)
+        return 0;
+    if (scope->deadline == PX_FOREVER)
+        return PX_FOREVER;
+    left = px__clock_add(scope->deadline, -px_now());
+    return left > 0 ? left : 0;
+}
+
+int px_scope_status(const px_scope *scope)
+{
+    return scope ? scope->status : PX_EINVAL;
+}
+
+int px_scope_shield(px_scope *scope, bool on)
+{
+    if (!scope || !scope->fiber)
+        return PX_EINVAL;
+    if (on)
+        scope->flags |= PX_SCOPE_SHIELD;
+    else
+        scope->flags &= ~(uint32_t)PX_SCOPE_SHIELD;
+    spread(scope->fiber->loop, scope);
+    return 0;
+}
+
+px_nsec px_deadline(void)
+{
+    px_fiber *self = px__self;
+    px_nsec nearest = PX_FOREVER;
+
+    for (const px_scope *s = self->scope; s; s = s->outer) {
+        if (s->deadline < nearest)
+            nearest = s->deadline;
+        if (s->flags & PX_SCOPE_SHIELD)
+            break;
+    }
+    return nearest;
+}
+
+int px_stop(void)
+{
+    px_fiber *self = px__self;
+
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    if (!self->loop->root.status)
+        px__scope_fire(&self->loop->root, PX_ECANCELED);
+    return 0;
+}
+
+int px_cancel(px_fiber *fiber)
+{
+    if (!fiber)
+        return PX_EINVAL;
+    if (fiber->state == PX_STATE_DONE)
+        return 0;
+    if (!fiber->body)
+        fiber->flags |= PX_FIBER_CANCEL_EARLY;
+    else if (!fiber->body->status)
+        px__scope_fire(fiber->body, PX_ECANCELED);
+    return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sanitizer.h - what the tools must be told about stacks and switches.
+ *
+ * The only #if for tools in the library. Without a tool everything here is
+ * nothing: no field, no code.
+ *
+ *   ASan      must know the bounds of the stack it goes to, keeps a fake stack
+ *             per fiber, and must forget the red zones of dead frames.
+ *   LSan      looks for pointers in the stacks of parked fibers.
+ *   TSan      has a context per fiber; the call that changes it must stand
+ *             right before the switch, in the same function.
+ *   MSan      (clang) wants the bounds too.
+ *   Valgrind  must be told of stacks, or takes a switch for a huge frame.
+ */
+#ifndef PX_CONTEXT_SANITIZER_H
+#define PX_CONTEXT_SANITIZER_H
+
+#include <stddef.h>
+
+#include "context/context.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define PX_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define PX_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define PX_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PX_TSAN 1
+#endif
+#endif
+#if defined(__has_feature)
+#if __has_feature(memory_sanitizer)
+#define PX_MSAN 1
+#endif
+#endif
+
+#if defined(PX_ASAN)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#include <sanitizer/lsan_interface.h>
+#endif
+#if defined(PX_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+#if defined(PX_MSAN)
+#include <sanitizer/msan_interface.h>
+void __msan_start_switch_fiber(const void *bottom, size_t size);
+void __msan_finish_switch_fiber(const void **bottom_old, size_t *size_old);
+#endif
+
+#if defined(PX_ASAN) || defined(PX_TSAN) || defined(PX_MSAN)
+#define PX_SANITIZED 1
+
+/* What a tool keeps of a fiber. */
+struct px_annotation {
+    const void *low; /* the stack; of the thread's own: learned on the way */
+    size_t size;
+    void *fake_stack; /* ASan */
+    void *tsan;
+    struct px_annotation *left; /* the one that was left to get here */
+};
+#define PX_ANNOTATION struct px_annotation annotation;
+
+static inline void px__note_thread(struct px_annotation *note)
+{
+#if defined(PX_TSAN)
+    note->tsan = __tsan_get_current_fiber();
+#else
+    (void)note;
+#endif
+}
+
+static inline void px__note_birth(struct px_annotation *note, const void *low,
+                                  size_t size)
+{
+    note->low = low;
+    note->size = size;
+    note->fake_stack = NULL;
+#if defined(PX_TSAN)
+    note->tsan = __tsan_create_fiber(0);
+#endif
+}
+
+static inline void px__note_death(struct px_annotation *note)
+{
+#if defined(PX_TSAN)
+    __tsan_destroy_fiber(note->tsan);
+#endif
+    note->tsan = NULL;
+}
+
+static inline void px__note_name(struct px_annotation *note, const char *name)
+{
+#if defined(PX_TSAN)
+    if (note->tsan)
+        __tsan_set_fiber_name(note->tsan, name);
+#else
+    (void)note;
+    (void)name;
+#endif
+}
+
+/* On the new stack, after every switch. `left` is learned, if it is not yet
+ * known where its stack is: the thread's own. */
+static inline void px__note_arrival(struct px_annotation *self)
+{
+#if defined(PX_ASAN) || defined(PX_MSAN)
+    const void *low = NULL;
+    size_t size = 0;
+
+#if defined(PX_ASAN)
+    __sanitizer_finish_switch_fiber(self->fake_stack, &low, &size);
+#else
+    __msan_finish_switch_fiber(&low, &size);
+#endif
+    if (self->left && !self->left->low) {
+        self->left->low = low;
+        self->left->size = size;
+    }
+#else
+    (void)self;
+#endif
+}
+
+/* The annotated switch. Inlined into its caller: TSan's shadow stack must not
+ * see a call or a return between its own switch and the real one. A dying
+ * fiber's fake stack is given up. */
+static inline __attribute__((always_inline)) int
+px__note_switch(struct px_annotation *self, struct px_annotation *next,
+                int dying, void **save, void *to, int verdict)
+{
+    next->left = self;
+#if defined(PX_ASAN)
+    __sanitizer_start_switch_fiber(dying ? NULL : &self->fake_stack, next->low,
+                                   next->size);
+#elif defined(PX_MSAN)
+    __msan_start_switch_fiber(next->low, next->size);
+#endif
+#if !defined(PX_ASAN)
+    (void)dying;
+#endif
+#if defined(PX_TSAN)
+    __tsan_switch_to_fiber(next->tsan, 0);
+#endif
+    verdict = px__context_switch(save, to, verdict);
+    px__note_arrival(self);
+    return verdict;
+}
+
+/* Leave fiber `self` for fiber `next`; comes back with the verdict. */
+#define PX_SWITCH(self, next, dying)                                           \
+    px__note_switch(&(self)->annotation, &(next)->annotation, dying,           \
+                    &(self)->sp, (next)->sp, (next)->verdict)
+#define PX_NOTE_THREAD(fiber) px__note_thread(&(fiber)->annotation)
+#define PX_NOTE_BIRTH(fiber, low, size)                                        \
+    px__note_birth(&(fiber)->annotation, low, size)
+#define PX_NOTE_ARRIVAL(fiber) px__note_arrival(&(fiber)->annotation)
+#define PX_NOTE_NAME(fiber, name) px__note_name(&(fiber)->annotation, name)
+#define PX_NOTE_DEATH(fiber) px__note_death(&(fiber)->annotation)
+#else
+#define PX_ANNOTATION
+#define PX_SWITCH(self, next, dying)                                           \
+    px__context_switch(&(self)->sp, (next)->sp, (next)->verdict)
+#define PX_NOTE_THREAD(fiber) ((void)(fiber))
+#define PX_NOTE_BIRTH(fiber, low, size) ((void)(fiber))
+#define PX_NOTE_ARRIVAL(fiber) ((void)(fiber))
+#define PX_NOTE_NAME(fiber, name) ((void)(fiber))
+#define PX_NOTE_DEATH(fiber) ((void)(fiber))
+#endif
+
+/* A stack goes back for reuse: no trace of the frames that were on it. */
+static inline void px__note_stack_clean(void *low, size_t size)
+{
+#if defined(PX_ASAN)
+    __asan_unpoison_memory_region(low, size);
+#elif defined(PX_MSAN)
+    __msan_unpoison(low, size);
+#else
+    (void)low;
+    (void)size;
+#endif
+}
+
+/* Memory in which parked fibers may hold the only pointer to something. */
+static inline void px__note_roots(void *low, size_t size)
+{
+#if defined(PX_ASAN)
+    __lsan_register_root_region(low, size);
+#else
+    (void)low;
+    (void)size;
+#endif
+}
+
+static inline void px__note_no_roots(void *low, size_t size)
+{
+#if defined(PX_ASAN)
+    __lsan_unregister_root_region(low, size);
+#else
+    (void)low;
+    (void)size;
+#endif
+}
+
+#if defined(__has_include)
+#if __has_include(<valgrind/memcheck.h>)
+#include <valgrind/memcheck.h>
+#define PX_VALGRIND 1
+#endif
+#endif
+
+#if defined(PX_VALGRIND)
+static inline int px__under_valgrind(void)
+{
+    return RUNNING_ON_VALGRIND != 0;
+}
+
+static inline unsigned px__valgrind_stack(void *low, void *top)
+{
+    return VALGRIND_STACK_REGISTER(low, top);
+}
+
+static inline void px__valgrind_no_stack(unsigned id)
+{
+    VALGRIND_STACK_DEREGISTER(id);
+}
+
+/* What earlier frames made inaccessible is free to be written again. */
+static inline void px__valgrind_reuse(void *low, size_t size)
+{
+    (void)VALGRIND_MAKE_MEM_UNDEFINED(low, size);
+}
+#else
+static inline int px__under_valgrind(void)
+{
+    return 0;
+}
+
+static inline unsigned px__valgrind_stack(void *low, void *top)
+{
+    (void)low;
+    (void)top;
+    return 0;
+}
+
+static inline void px__valgrind_no_stack(unsigned id)
+{
+    (void)id;
+}
+
+static inline void px__valgrind_reuse(void *low, size_t size)
+{
+    (void)low;
+    (void)size;
+}
+#endif
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dump.c - writes what fibers wait for.
+ *
+ * This file may read everything and changes nothing. A line is put together in
+ * a small buffer and written at once: it may run on a fiber's small stack,
+ * where formatting straight to an unbuffered stream would take ten kilobytes.
+ */
+#include "debug/dump.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <parataxis/group.h>
+#include <parataxis/io.h>
+#include <parataxis/semaphore.h>
+#include <parataxis/sync_mutex.h>
+#include <parataxis/waitgroup.h>
+
+#include "io.h"
+
+struct text {
+    char line[512];
+    size_t length;
+};
+
+static void add(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *text, const char *format, ...)
+{
+    size_t room = sizeof(text->line) - text->length;
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(text->line + text->length, room, format, args);
+    va_end(args);
+    if (length > 0)
+        text->length += (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void add_fiber(struct text *text, const px_fiber *fiber)
+{
+    char name[64];
+
+    px__fiber_describe(fiber, name, sizeof(name));
+    add(text, "%s", name);
+}
+
+static void add_seconds(struct text *text, px_nsec time)
+{
+    add(text, "%" PRId64 ".%03d s", time / PX_SEC,
+        (int)(time % PX_SEC / PX_MSEC));
+}
+
+static const px_fiber *find(const px_loop *loop, px_fid id)
+{
+    const px_fiber *fiber = loop->all_first;
+
+    while (fiber && fiber->id != id)
+        fiber = fiber->all_next;
+    return fiber;
+}
+
+/* The record of a mutex's owner, NULL if it has none in this run. */
+static const px_fiber *owner_of(const px_loop *loop, const px_mutex *mutex)
+{
+    if (!mutex->owner || mutex->run != loop->run)
+        return NULL;
+    return find(loop, mutex->owner - 1);
+}
+
+/* How many wait before this one, in its queue. */
+static void add_place(struct text *text, const struct px_waiter *waiter)
+{
+    size_t before = 0;
+
+    for (const struct px_waiter *w = waiter->prev; w; w = w->prev)
+        before++;
+    if (before)
+        add(text, ", behind %zu", before);
+}
+
+static void add_sem(struct text *text, const px_fiber *fiber)
+{
+    const px_sem *sem = fiber->waits_on;
+    int64_t limit = px_sem_limit(sem);
+
+    if (fiber->waiting->kind == PX_WAIT_SEM_AVAILABLE)
+        add(text, "semaphore %p: waits for a free permit", (const void *)sem);
+    else
+        add(text, "semaphore %p: wants %" PRId64, (const void *)sem,
+            fiber->waiter.want);
+    if (limit == PX_SEM_UNBOUNDED)
+        add(text, ", %" PRId64 " free", sem->count);
+    else
+        add(text, ", %" PRId64 " free of %" PRId64, sem->count, limit);
+    if (fiber->waiter.queue == &sem->passed)
+        add(text, ", passed over: more than the limit");
+    else
+        add_place(text, &fiber->waiter);
+}
+
+static void add_mutex(struct text *text, const px_fiber *fiber)
+{
+    const px_mutex *mutex = fiber->waits_on;
+    const px_fiber *owner = owner_of(fiber->loop, mutex);
+
+    add(text, "mutex %p, ", (const void *)mutex);
+    if (owner) {
+        add(text, "held by ");
+        add_fiber(text, owner);
+        if (owner->state == PX_STATE_DONE)
+            add(text, ", which has ended");
+    } else if (mutex->owner) {
+        add(text, "held since an earlier run");
+    } else {
+        add(text, "free");
+    }
+    add_place(text, &fiber->waiter);
+}
+
+static void add_await(struct text *text, const px_fiber *fiber)
+{
+    const px_fiber *awaited = fiber->waits_on;
+
+    if (awaited) {
+        add(text, "the end of ");
+        add_fiber(text, awaited);
+    } else {
+        add(text, "the end of %" PRId64 " fibers", fiber->waiter.want);
+    }
+}
+
+static void add_descriptor(struct text *text, const px_fiber *fiber)
+{
+    int64_t events = fiber->waiter.want;
+
+    add(text, "descriptor %d to be%s%s%s", px__io_number(fiber),
+        events & PX_READABLE ? " readable" : "",
+        events == (PX_READABLE | PX_WRITABLE) ? " or" : "",
+        events & PX_WRITABLE ? " writable" : "");
+}
+
+/* A waiter that was taken out of its queue: the object may be gone. */
+static bool was_removed(const px_fiber *fiber)
+{
+    switch (fiber->waiting->kind) {
+    case PX_WAIT_SEM:
+    case PX_WAIT_SEM_AVAILABLE:
+    case PX_WAIT_MUTEX:
+    case PX_WAIT_WAITGROUP:
+        return !fiber->waiter.queue;
+    default:
+        return false;
+    }
+}
+
+static void add_removed(struct text *text, const px_fiber *fiber)
+{
+    const char *what = fiber->waiting->kind == PX_WAIT_MUTEX ? "mutex"
+                       : fiber->waiting->kind == PX_WAIT_WAITGROUP
+                           ? "waitgroup"
+                           : "semaphore";
+
+    add(text, "%s %p, but was removed from its queue", what, fiber->waits_on);
+}
+
+static void add_wait(struct text *text, const px_fiber *fiber)
+{
+    const px_waitgroup *wg = fiber->waits_on;
+    const px_group *group = fiber->waits_on;
+
+    if (was_removed(fiber)) {
+        add_removed(text, fiber);
+        return;
+    }
+    switch (fiber->waiting->kind) {
+    case PX_WAIT_YIELD:
+        add(text, "its turn");
+        break;
+    case PX_WAIT_SLEEP:
+        if (fiber->waiter.want == PX_FOREVER) {
+            add(text, "nothing: it sleeps for ever");
+        } else {
+            add(text, "the time ");
+            add_seconds(text, fiber->waiter.want);
+        }
+        break;
+    case PX_WAIT_AWAIT:
+        add_await(text, fiber);
+        break;
+    case PX_WAIT_SEM:
+    case PX_WAIT_SEM_AVAILABLE:
+        add_sem(text, fiber);
+        break;
+    case PX_WAIT_MUTEX:
+        add_mutex(text, fiber);
+        break;
+    case PX_WAIT_WAITGROUP:
+        add(text, "waitgroup %p: %" PRId64 " to report", (const void *)wg,
+            wg->count);
+        break;
+    case PX_WAIT_GROUP:
+        add(text, "group %p: %" PRId64 " children to end", (const void *)group,
+            group->running);
+        break;
+    case PX_WAIT_GROUP_PLACE:
+        add(text, "group %p: a place, %" PRId64 " of %" PRId64 " taken",
+            (const void *)group, group->running, group->limit);
+        add_place(text, &fiber->waiter);
+        break;
+    case PX_WAIT_FD:
+        add_descriptor(text, fiber);
+        break;
+    case PX_WAIT_SIGNAL:
+        add(text, "a signal");
+        break;
+    case PX_WAIT_OFFLOAD:
+        add(text, "a call on another thread");
+        break;
+    }
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* A function's name if the loader knows it; else what addr2line needs. */
+static void add_site(struct text *text, const void *site)
+{
+    Dl_info info;
+
+    memset(&info, 0, sizeof(info));
+    if (!site)
+        return;
+    if (!dladdr(site, &info) || !info.dli_fname)
+        add(text, ", spawned at %p", site);
+    else if (info.dli_sname)
+        add(text, ", spawned at %s+0x%zx", info.dli_sname,
+            (size_t)((const char *)site - (const char *)info.dli_saddr));
+    else
+        add(text, ", spawned at %s+0x%zx", base_name(info.dli_fname),
+            (size_t)((const char *)site - (const char *)info.dli_fbase));
+}
+
+static void add_line(struct text *text, const px_fiber *fiber)
+{
+    static const char *const states[] = {"new", "ready", "running", "parked",
+                                         "ended"};
+
+    text->length = 0;
+    add(text, "  ");
+    add_fiber(text, fiber);
+    if (fiber->state == PX_STATE_PARKED) {
+        add(text, " waits for ");
+        add_wait(text, fiber);
+        add(text, ", since ");
+        add_seconds(text, fiber->loop->now - fiber->since);
+        add(text, " ago");
+    } else {
+        add(text, " %s", states[fiber->state]);
+    }
+    if (fiber->state == PX_STATE_DONE && fiber->locks)
+        add(text, ", holding %u mutex%s", fiber->locks,
+            fiber->locks == 1 ? "" : "es");
+    add_site(text, fiber->site);
+    add(text, "\n");
+}
+
+/* Who has the lock that a fiber is parked on, NULL if it is parked on none, or
+ * nobody has it. */
+static px_fiber *blocker_of(const px_fiber *fiber)
+{
+    if (fiber->state != PX_STATE_PARKED ||
+        fiber->waiting->kind != PX_WAIT_MUTEX || was_removed(fiber))
+        return NULL;
+    return (px_fiber *)(uintptr_t)owner_of(fiber->loop, fiber->waits_on);
+}
+
+static void write_cycle(const px_fiber *first, FILE *to)
+{
+    const px_fiber *fiber = first;
+    struct text text;
+
+    (void)fputs("  cycle: ", to);
+    do {
+        text.length = 0;
+        add_fiber(&text, fiber);
+        add(&text, " -> mutex %p -> ", fiber->waits_on);
+        (void)fputs(text.line, to);
+        fiber = blocker_of(fiber);
+    } while (fiber != first);
+    text.length = 0;
+    add_fiber(&text, first);
+    add(&text, "\n");
+    (void)fputs(text.line, to);
+}
+
+/* Everybody has one blocker at most, so from each fiber there is one way to go.
+ * Each walk marks what it passes; coming upon its own mark is a cycle. */
+static void write_cycles(px_loop *loop, FILE *to)
+{
+    for (px_fiber *start = loop->all_first; start; start = start->all_next) {
+        px_fiber *fiber = start;
+
+        while (fiber && !fiber->mark) {
+            fiber->mark = start;
+            fiber = blocker_of(fiber);
+        }
+        if (fiber && fiber->mark == start)
+            write_cycle(fiber, to);
+    }
+    for (px_fiber *f = loop->all_first; f; f = f->all_next)
+        f->mark = NULL;
+}
+
+void px__dump_deadlock(px_loop *loop, FILE *to)
+{
+    struct text text = {.length = 0};
+    size_t parked = 0;
+
+    for (const px_fiber *f = loop->all_first; f; f = f->all_next)
+        parked += f->state == PX_STATE_PARKED;
+    add(&text,
+        "parataxis: deadlock: %zu fiber%s parked, and nothing can wake %s\n",
+        parked, parked == 1 ? " is" : "s are", parked == 1 ? "it" : "them");
+    (void)fputs(text.line, to);
+    for (const px_fiber *f = loop->all_first; f; f = f->all_next) {
+        if (f->state != PX_STATE_PARKED)
+            continue;
+        add_line(&text, f);
+        (void)fputs(text.line, to);
+    }
+    write_cycles(loop, to);
+    (void)fflush(to);
+}
+
+int px_dump(FILE *to)
+{
+    px_loop *loop = px__loop;
+    struct text text;
+    int saved = errno;
+
+    if (!to)
+        return PX_EINVAL;
+    if (!loop)
+        return PX_ENOFIBER;
+    (void)px__time(loop);
+    for (const px_fiber *f = loop->all_first; f; f = f->all_next) {
+        if (f->state == PX_STATE_DONE && f->locks == 0)
+            continue;
+        add_line(&text, f);
+        (void)fputs(text.line, to);
+    }
+    write_cycles(loop, to);
+    errno = saved;
+    return 0;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * io.c - waiting for descriptors, and the calls that transfer.
+ *
+ * Every descriptor number that was waited for has a record, in a table of two
+ * levels that never moves; the fibers parked on it are in one queue, and what
+ * each waits for is in its waiter. There are two ways to wait (poller.h):
+ *
+ *   level  px_wait_fd(). Looks with poll(2) before and after: it returns only
+ *          what is ready now. The watch is armed once per wait, and a number
+ *          that was closed and used again in between is found out: either the
+ *          poller does not know it any more, or a stale report leads to one
+ *          more look.
+ *   edge   the transfers. They try the call first, and wait only when it says
+ *          that it would block. The watch stays registered until px_close(), so
+ *          a busy connection costs no registration at all.
+ *
+ * A descriptor that somebody uses with the transfers stays with `keep`; a level
+ * wait on it then asks for a fresh report.
+ *
+ * Sockets are never blocked on, whatever their mode: MSG_DONTWAIT is said with
+ * each call. Other descriptors that are in blocking mode are asked by poll(2)
+ * before each transfer, and written to in pieces that then can not block.
+ */
+#include "io.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cancel.h"
+#include "wait_queue.h"
+
+#define CHUNK 1024
+#define CHUNKS 8192 /* together more than a process can have open */
+
+struct descriptor {
+    struct px_watch watch;
+    px_waitq waiters;
+};
+
+struct table {
+    struct descriptor *chunks[CHUNKS];
+};
+
+/* The record of a number, or NULL if it has none. */
+static struct descriptor *find(px_loop *loop, int fd)
+{
+    struct table *table = loop->io;
+    size_t chunk = (size_t)fd / CHUNK;
+
+    if (!table || fd < 0 || chunk >= CHUNKS || !table->chunks[chunk])
+        return NULL;
+    return &table->chunks[chunk][(size_t)fd % CHUNK];
+}
+
+static struct descriptor *make(px_loop *loop, int fd)
+{
+    struct table *table = loop->io;
+    size_t chunk = (size_t)fd / CHUNK;
+
+    if (!table) {
+        table = calloc(1, sizeof(*table));
+        loop->io = table;
+    }
+    if (!table || chunk >= CHUNKS)
+        return NULL;
+    table->chunks[chunk] = calloc(CHUNK, sizeof(struct descriptor));
+    for (size_t i = 0; table->chunks[chunk] && i < CHUNK; i++)
+        table->chunks[chunk][i].watch.fd = (int)(chunk * CHUNK + i);
+    return find(loop, fd);
+}
+
+void px__io_close(px_loop *loop)
+{
+    struct table *table = loop->io;
+
+    for (size_t i = 0; table && i < CHUNKS; i++)
+        free(table->chunks[i]);
+    free(table);
+    loop->io = NULL;
+}
+
+int px__io_number(const px_fiber *fiber)
+{
+    const struct descriptor *descriptor = fiber->waits_on;
+
+    return descriptor->watch.fd;
+}
+
+/* Wake those who wait for one of `events`, or everybody with a code. */
+static void wake(px_loop *loop, struct descriptor *descriptor, int events,
+                 int verdict)
+{
+    struct px_waiter *next;
+
+    for (struct px_waiter *w = descriptor->waiters.head; w; w = next) {
+        next = w->next;
+        if (!(w->want & events))
+            continue;
+        loop->io_waits--;
+        px__waitq_wake(w, verdict);
+    }
+}
+
+static int wanted(const struct descriptor *descriptor)
+{
+    int64_t events = 0;
+
+    for (const struct px_waiter *w = descriptor->waiters.head; w; w = w->next)
+        events |= w->want;
+    return (int)events;
+}
+
+/* A report of the poller: those woken look for themselves. */
+static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
+{
+    struct descriptor *descriptor = find(loop, fd);
+
+    if (!descriptor || descriptor->watch.generation != generation)
+        return;
+    wake(loop, descriptor, events, 0);
+    /* One-shot: those who wait for the other direction need it again. */
+    descriptor->watch.events = wanted(descriptor);
+    if (descriptor->watch.events &&
+        px__poller_arm(&loop->poller, &descriptor->watch, false) != 0)
+        wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_EBADF);
+}
+
+static bool fd_interrupt(px_fiber *fiber, int code)
+{
+    fiber->loop->io_waits--;
+    return px__waitq_interrupt(fiber, code);
+}
+
+static const struct px_wait_class fd_class = {
+    .kind = PX_WAIT_FD,
+    .interrupt = fd_interrupt,
+};
+
+static const struct px_wait_class signal_class = {
+    .kind = PX_WAIT_SIGNAL,
+    .interrupt = fd_interrupt,
+};
+
+/* Make the record ready to be waited on: 0 or a code. */
+static int prepare(px_loop *loop, int fd, struct descriptor **out)
+{
+    int err = px__poller_open(&loop->poller);
+
+    if (err)
+        return err;
+    loop->on_ready = on_ready;
+    *out = find(loop, fd);
+    if (!*out)
+        *out = make(loop, fd);
+    return *out ? 0 : PX_ENOMEM;
+}
+
+static int arm(px_loop *loop, struct descriptor *descriptor, bool force)
+{
+    struct px_watch *watch = &descriptor->watch;
+    int err;
+
+    if (!watch->registered)
+        watch->generation++;
+    err = px__poller_arm(&loop->poller, watch, force);
+    if (err == -ENOENT) {
+        /* Closed behind our back: whoever waited for that file waits for
+         * nothing now, and the number is another file's. */
+        wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_EBADF);
+        watch->keep = false;
+        watch->generation++;
+        err = px__poller_arm(&loop->poller, watch, force);
+    }
+    return err;
+}
+
+/* Park until the poller reports one of `events`: 0 or a code. It may be told of
+ * something that is over by the time it looks. A transfer keeps the descriptor
+ * registered; what is not one asks for a fresh report. */
+static int park_on(px_fiber *self, int fd, int events, bool transfer,
+                   const struct px_wait_class *waiting)
+{
+    px_loop *loop = self->loop;
+    struct descriptor *descriptor;
+    bool fresh;
+    int err = px__may_park(self);
+
+    if (!err)
+        err = prepare(loop, fd, &descriptor);
+    if (err)
+        return err;
+    fresh = !transfer || !descriptor->watch.keep;
+    if (transfer)
+        descriptor->watch.keep = true;
+    descriptor->watch.events = events | wanted(descriptor);
+    err = arm(loop, descriptor, fresh);
+    if (err)
+        return err;
+    loop->io_waits++;
+    return px__waitq_wait(&descriptor->waiters, self, waiting, descriptor,
+                          events);
+}
+
+/* What of `events` is ready now: 0 or more, or a code. */
+static int ready_now(int fd, int events)
+{
+    struct pollfd set = {
+        .fd = fd,
+        .events = (short)((events & PX_READABLE ? POLLIN : 0) |
+                          (events & PX_WRITABLE ? POLLOUT : 0)),
+    };
+    int ready = 0, count;
+
+    if (fd < 0)
+        return PX_EBADF;
+    do {
+        count = poll(&set, 1, 0);
+    } while (count < 0 && errno == EINTR);
+    if (count < 0)
+        return -errno;
+    if (set.revents & POLLNVAL)
+        return PX_EBADF;
+    if (set.revents & (POLLIN | POLLHUP | POLLERR))
+        ready |= PX_READABLE;
+    if (set.revents & (POLLOUT | POLLHUP | POLLERR))
+        ready |= PX_WRITABLE;
+    return ready & events;
+}
+
+/* Wait until one of `events` is ready, by looking: those, or a code. */
+static int wait_level(px_fiber *self, int fd, int events,
+                      const struct px_wait_class *waiting)
+{
+    int ready = ready_now(fd, events);
+
+    while (ready == 0) {
+        ready = park_on(self, fd, events, false, waiting);
+        if (ready == 0)
+            ready = ready_now(fd, events);
+    }
+    return ready;
+}
+
+/* Wake everybody with PX_ECLOSED, and have nothing of it registered. */
+void px__io_forget(px_loop *loop, int fd)
+{
+    struct descriptor *descriptor = loop ? find(loop, fd) : NULL;
+
+    if (!descriptor)
+        return;
+    wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_ECLOSED);
+    px__poller_forget(&loop->poller, &descriptor->watch);
+    descriptor->watch.keep = false;
+    descriptor->watch.generation++;
+}
+
+int px__io_wait_signal(px_fiber *self, int fd)
+{
+    return wait_level(self, fd, PX_READABLE, &signal_class);
+}
+
+int px_wait_fd(int fd, int events)
+{
+    px_fiber *self = px__self;
+    int err;
+
+    if (!events || events & ~(PX_READABLE | PX_WRITABLE))
+        return PX_EINVAL;
+    err = px__cancellation_point(self);
+    return err ? err : wait_level(self, fd, events, &fd_class);
+}
+
+/* The transfers. Each has an attempt, which never blocks and returns -EAGAIN
+ * if it would have to, and says how to wait then. */
+
+enum mode { TRANSFER, LEVEL };
+
+static bool is_blocking(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    return flags >= 0 && !(flags & O_NONBLOCK);
+}
+
+/* How much can be written to a blocking descriptor that poll() calls writable
+ * without being blocked after all. */
+static size_t piece(int fd, size_t n)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0)
+        return n;
+    if (S_ISFIFO(status.st_mode) && n > PIPE_BUF)
+        return PIPE_BUF;
+    if (S_ISCHR(status.st_mode) && n > 256)
+        return 256;
+    return n;
+}
+
+static ssize_t attempt_read(int fd, void *buf, size_t n, enum mode *mode)
+{
+    ssize_t got = -1;
+
+    *mode = TRANSFER;
+    errno = ENOTSOCK;
+    if (n > 0)
+        got = recv(fd, buf, n, MSG_DONTWAIT);
+    if (got < 0 && errno == ENOTSOCK) {
+        if (n > 0 && is_blocking(fd)) {
+            int ready = ready_now(fd, PX_READABLE);
+
+            *mode = LEVEL;
+            if (ready <= 0)
+                return ready ? ready : -EAGAIN;
+        }
+        got = read(fd, buf, n);
+    }
+    return got < 0 ? -errno : got;
+}
+
+static ssize_t attempt_write(int fd, const void *buf, size_t n, enum mode *mode)
+{
+    ssize_t put = send(fd, buf, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    *mode = TRANSFER;
+    if (put < 0 && errno == ENOTSOCK) {
+        if (n > 0 && is_blocking(fd)) {
+            int ready = ready_now(fd, PX_WRITABLE);
+
+            *mode = LEVEL;
+            if (ready <= 0)
+                return ready ? ready : -EAGAIN;
+            n = piece(fd, n);
+        }
+        put = write(fd, buf, n);
+    }
+    return put < 0 ? -errno : put;
+}
+
+static ssize_t attempt_accept(int fd, struct sockaddr *addr, socklen_t *len,
+                              enum mode *mode)
+{
+    int accepted;
+
+    *mode = TRANSFER;
+    if (is_blocking(fd)) {
+        int ready = ready_now(fd, PX_READABLE);
+
+        *mode = LEVEL;
+        if (ready <= 0)
+            return ready ? ready : -EAGAIN;
+    }
+    accepted = accept4(fd, addr, len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return accepted < 0 ? -errno : accepted;
+}
+
+/* After an attempt: 0 to try again, or what the call returns. */
+static ssize_t after_attempt(px_fiber *self, int fd, int events, ssize_t result,
+                             enum mode mode)
+{
+    if (result == -EINTR)
+        return 0;
+    if (result != -EAGAIN && result != -EWOULDBLOCK)
+        return result;
+    return park_on(self, fd, events, mode == TRANSFER, &fd_class);
+}
+
+ssize_t px_read(int fd, void *buf, size_t n)
+{
+    px_fiber *self = px__self;
+    ssize_t result;
+    enum mode mode;
+    int err = px__cancellation_point(self);
+
+    if (err)
+        return err;
+    if (fd < 0)
+        return PX_EBADF;
+    for (;;) {
+        result = attempt_read(fd, buf, n, &mode);
+        if (result >= 0)
+            return result;
+        result = after_attempt(self, fd, PX_READABLE, result, mode);
+        if (result)
+            return result;
+    }
+}
+
+ssize_t px_write(int fd, const void *buf, size_t n)
+{
+    px_fiber *self = px__self;
+    ssize_t result;
+    enum mode mode;
+    int err = px__cancellation_point(self);
+
+    if (err)
+        return err;
+    if (fd < 0)
+        return PX_EBADF;
+    for (;;) {
+        result = attempt_write(fd, buf, n, &mode);
+        if (result >= 0)
+            return result;
+        result = after_attempt(self, fd, PX_WRITABLE, result, mode);
+        if (result)
+            return result;
+    }
+}
+
+int px_write_all(int fd, const void *buf, size_t n, size_t *done)
+{
+    const char *bytes = buf;
+    size_t sent = 0;
+    ssize_t result;
+
+    if (done)
+        *done = 0;
+    do {
+        result = px_write(fd, bytes + sent, n - sent);
+        if (result < 0)
+            return (int)result;
+        sent += (size_t)result;
+        if (done)
+            *done = sent;
+    } while (sent < n);
+    return 0;
+}
+
+int px_accept(int fd, struct sockaddr *addr, socklen_t *len)
+{
+    px_fiber *self = px__self;
+    ssize_t result;
+    enum mode mode;
+    int err = px__cancellation_point(self);
+
+    if (err)
+        return err;
+    if (fd < 0)
+        return PX_EBADF;
+    for (;;) {
+        result = attempt_accept(fd, addr, len, &mode);
+        if (result == -ECONNABORTED)
+            continue; /* that client has gone; the next one may be there */
+        if (result >= 0)
+            return (int)result;
+        result = after_attempt(self, fd, PX_READABLE, result, mode);
+        if (result)
+            return (int)result;
+    }
+}
+
+/* A Unix socket whose listener's backlog is full says EAGAIN, and nothing
+ * reports when there is room: ask again, ever more slowly. */
+static int connect_patiently(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    px_nsec pause = PX_MSEC;
+
+    for (;;) {
+        int err;
+
+        if (connect(fd, addr, len) == 0)
+            return 0;
+        if (errno != EAGAIN)
+            return -errno;
+        err = px_sleep(pause);
+        if (err)
+            return err;
+        if (pause < 64 * PX_MSEC)
+            pause *= 2;
+    }
+}
+
+static int socket_error(int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0)
+        return -errno;
+    return -error;
+}
+
+int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    px_fiber *self = px__self;
+    int err = px__cancellation_point(self);
+
+    if (err)
+        return err;
+    err = px_nonblock(fd);
+    if (err)
+        return err;
+    err = connect_patiently(fd, addr, len);
+    if (err != -EINPROGRESS && err != -EINTR)
+        return err;
+    do {
+        err = park_on(self, fd, PX_WRITABLE, true, &fd_class);
+        if (err)
+            return err;
+        err = ready_now(fd, PX_WRITABLE);
+    } while (err == 0);
+    return err < 0 ? err : socket_error(fd);
+}
+
+int px_nonblock(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return -errno;
+    if (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -errno;
+    return 0;
+}
+
+int px_close(int fd)
+{
+    px__io_forget(px__loop, fd);
+    if (close(fd) != 0 && errno != EINTR)
+        return -errno;
+    return 0;
+}

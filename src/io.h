@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* io.h - the descriptors that the fibers of a loop wait for. */
+#ifndef PX_IO_H
+#define PX_IO_H
+
+#include <parataxis/io.h>
+
+#include "scheduler.h"
+
+/* Wait until a signalfd is readable: above 0, or a code. */
+int px__io_wait_signal(px_fiber *self, int fd);
+/* Wake whoever waits for a descriptor with PX_ECLOSED, and have nothing of it
+ * registered. A NULL loop has none. */
+void px__io_forget(px_loop *loop, int fd);
+/* The number of the descriptor that a fiber is parked on. */
+int px__io_number(const px_fiber *fiber);
+/* Free the table; at the end of the run. */
+void px__io_close(px_loop *loop);
+
+#endif

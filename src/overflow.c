@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * overflow.c - the handler that names the fiber whose stack overflowed.
+ *
+ * A fault inside one of our guards writes one line and restores the default
+ * action; the faulting instruction is then tried again, and the core shows it.
+ * The address decides, not si_code, which differs between kinds of guards. A
+ * fault anywhere else goes to the handler that was there before.
+ *
+ * The handler runs on an alternate stack (the fiber's own is full), calls only
+ * what is async-signal-safe, and reads nothing that the faulting code could
+ * have been in the middle of changing.
+ */
+#include "overflow.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "post.h"
+
+static struct sigaction earlier_segv, earlier_bus;
+
+/* A line of text, built without stdio. */
+struct line {
+    char text[256];
+    size_t length;
+};
+
+static void add_text(struct line *line, const char *text)
+{
+    while (*text && line->length < sizeof(line->text) - 1)
+        line->text[line->length++] = *text++;
+}
+
+static void add_number(struct line *line, uint64_t number)
+{
+    char digits[24];
+    size_t at = sizeof(digits) - 1;
+
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    add_text(line, &digits[at]);
+}
+
+static void report(const px_loop *loop, const char *low, const char *address)
+{
+    const px_fiber *self = px__self;
+    struct line line = {.length = 0};
+
+    add_text(&line, "parataxis: stack overflow in ");
+    if (px__is_fiber(self) && self->stack.low == low) {
+        add_text(&line, "fiber ");
+        add_number(&line, (uint64_t)self->id);
+        if (self->name) {
+            add_text(&line, " '");
+            add_text(&line, self->name);
+            add_text(&line, "'");
+        }
+        add_text(&line, " (stack of ");
+        add_number(&line, (uint64_t)(self->stack.top - low));
+    } else {
+        add_text(&line, "the stack of another fiber (of ");
+        add_number(&line, (uint64_t)px__stack_usable(
+                              &loop->stacks, loop->options.stack_size));
+    }
+    add_text(&line, " bytes, fault at ");
+    add_number(&line, (uint64_t)(low - address));
+    add_text(&line, " below its end): raise stack_size in px_run_options or "
+                    "px_spawn_options\n");
+    if (write(STDERR_FILENO, line.text, line.length) < 0)
+        return;
+}
+
+static void hand_on(int number, siginfo_t *info, void *context)
+{
+    const struct sigaction *earlier =
+        number == SIGBUS ? &earlier_bus : &earlier_segv;
+
+    if (earlier->sa_flags & SA_SIGINFO)
+        earlier->sa_sigaction(number, info, context);
+    else if (earlier->sa_handler != SIG_DFL && earlier->sa_handler != SIG_IGN)
+        earlier->sa_handler(number);
+    else
+        (void)signal(number, SIG_DFL);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    const px_loop *loop = px__loop;
+    const struct px_stack_pool *remote = loop ? px__post_stacks(loop) : NULL;
+    int saved = errno;
+    char *low;
+
+    if (loop && (px__stack_guards(&loop->stacks, info->si_addr, &low) ||
+                 (remote && px__stack_guards(remote, info->si_addr, &low)))) {
+        report(loop, low, info->si_addr);
+        (void)signal(number, SIG_DFL);
+    } else {
+        hand_on(number, info, context);
+    }
+    errno = saved;
+}
+
+static void install(void)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_sigaction = on_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    (void)sigemptyset(&action.sa_mask);
+    (void)sigaction(SIGSEGV, &action, &earlier_segv);
+    (void)sigaction(SIGBUS, &action, &earlier_bus);
+}
+
+void px__overflow_open(struct px_overflow *overflow)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    stack_t current, own;
+    long least = sysconf(_SC_SIGSTKSZ);
+
+    (void)pthread_once(&once, install);
+    overflow->stack = NULL;
+    if (sigaltstack(NULL, &current) != 0 || !(current.ss_flags & SS_DISABLE))
+        return;
+    overflow->size = least > 32 * 1024 ? (size_t)least : (size_t)32 * 1024;
+    overflow->stack = mmap(NULL, overflow->size, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (overflow->stack == MAP_FAILED) {
+        overflow->stack = NULL;
+        return;
+    }
+    memset(&own, 0, sizeof(own));
+    own.ss_sp = overflow->stack;
+    own.ss_size = overflow->size;
+    (void)sigaltstack(&own, NULL);
+}
+
+void px__overflow_close(struct px_overflow *overflow)
+{
+    stack_t current, none;
+
+    if (!overflow->stack)
+        return;
+    /* Somebody may have put another one in its place. */
+    if (sigaltstack(NULL, &current) == 0 && current.ss_sp == overflow->stack) {
+        memset(&none, 0, sizeof(none));
+        none.ss_flags = SS_DISABLE;
+        (void)sigaltstack(&none, NULL);
+    }
+    (void)munmap(overflow->stack, overflow->size);
+}

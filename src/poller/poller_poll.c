@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * poller_poll.c - POSIX: an array for poll(), one entry per armed watch.
+ *
+ * There are no registrations that outlive a wait: both modes report once and
+ * take the watch out, and every wait arms it anew. The array grows when a
+ * watch is armed, never while waiting. Cost is linear in the watches, which is
+ * what poll() costs anyway.
+ */
+#include "poller/poller.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include <parataxis/io.h>
+
+#include "poller/wake.h"
+#include "scheduler.h"
+
+struct watched {
+    size_t count; /* entry 0 is the wake-up */
+    size_t room;
+    struct pollfd *set;
+    struct px_watch **watches;
+};
+
+static bool grow(struct watched *all)
+{
+    size_t room = all->room ? all->room * 2 : 16;
+    struct pollfd *set = realloc(all->set, room * sizeof(*set));
+    struct px_watch **watches;
+
+    if (!set)
+        return false;
+    all->set = set;
+    watches = realloc(all->watches, room * sizeof(*watches));
+    if (!watches)
+        return false;
+    all->watches = watches;
+    all->room = room;
+    return true;
+}
+
+static void free_watched(struct watched *all)
+{
+    if (!all)
+        return;
+    free(all->set);
+    free(all->watches);
+    free(all);
+}
+
+int px__poller_open(struct px_poller *poller)
+{
+    struct watched *all;
+    int err;
+
+    if (poller->is_open)
+        return 0;
+    all = calloc(1, sizeof(*all));
+    if (!all || !grow(all)) {
+        free_watched(all);
+        return PX_ENOMEM;
+    }
+    err = px__wake_open(poller);
+    if (err) {
+        free_watched(all);
+        return err;
+    }
+    all->set[0] = (struct pollfd){.fd = px__wake_fd(poller), .events = POLLIN};
+    all->watches[0] = NULL;
+    all->count = 1;
+    poller->watched = all;
+    poller->is_open = true;
+    return 0;
+}
+
+void px__poller_close(struct px_poller *poller)
+{
+    if (!poller->is_open)
+        return;
+    px__wake_close(poller);
+    free_watched(poller->watched);
+    poller->watched = NULL;
+    poller->is_open = false;
+}
+
+int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
+{
+    struct watched *all = poller->watched;
+    int events = watch->keep ? PX_READABLE | PX_WRITABLE : watch->events;
+
+    (void)force;
+    if (!watch->registered) {
+        if (all->count == all->room && !grow(all))
+            return PX_ENOMEM;
+        watch->slot = (int)all->count++;
+        all->watches[watch->slot] = watch;
+        watch->registered = true;
+    }
+    /* Armed for writing only while somebody waits for that: level would
+     * report it again and again. */
+    if (watch->keep)
+        events = watch->events;
+    all->set[watch->slot] = (struct pollfd){
+        .fd = watch->fd,
+        .events = (short)((events & PX_READABLE ? POLLIN | POLLPRI : 0) |
+                          (events & PX_WRITABLE ? POLLOUT : 0))};
+    return 0;
+}
+
+void px__poller_forget(struct px_poller *poller, struct px_watch *watch)
+{
+    struct watched *all = poller->watched;
+    size_t last;
+
+    if (!watch->registered)
+        return;
+    last = --all->count;
+    all->set[watch->slot] = all->set[last];
+    all->watches[watch->slot] = all->watches[last];
+    all->watches[watch->slot]->slot = watch->slot;
+    watch->registered = false;
+}
+
+static int as_milliseconds(px_nsec timeout)
+{
+    px_nsec rounded = timeout / PX_MSEC + (timeout % PX_MSEC != 0);
+
+    if (timeout == PX_FOREVER)
+        return -1;
+    return rounded > INT_MAX ? INT_MAX : (int)rounded;
+}
+
+void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
+{
+    struct watched *all = poller->watched;
+    int count;
+
+    if (!poller->is_open) {
+        (void)poll(NULL, 0, as_milliseconds(timeout));
+        return;
+    }
+    count = poll(all->set, (nfds_t)all->count, as_milliseconds(timeout));
+    if (count <= 0)
+        return;
+    if (all->set[0].revents)
+        px__wake_clear(poller);
+    /* From the end: taking one out moves the last into its place. */
+    for (size_t i = all->count; i-- > 1;) {
+        short bits = all->set[i].revents;
+        struct px_watch *watch = all->watches[i];
+        int ready = 0;
+
+        if (!bits)
+            continue;
+        if (bits & (POLLIN | POLLPRI | POLLHUP | POLLERR | POLLNVAL))
+            ready |= PX_READABLE;
+        if (bits & (POLLOUT | POLLHUP | POLLERR | POLLNVAL))
+            ready |= PX_WRITABLE;
+        px__poller_forget(poller, watch);
+        loop->on_ready(loop, watch->fd, watch->generation, ready);
+    }
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * run.c - px_run(): puts a loop together, runs it, takes it apart.
+ *
+ * The one file that knows all layers, and hands the upper ones down to the
+ * scheduler (px_hooks).
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/panic.h"
+#include "cancel.h"
+#include "deadlock.h"
+#include "io.h"
+#include "offload.h"
+#include "overflow.h"
+#include "post.h"
+#include "spawn.h"
+
+/* The C++ runtime's exceptions of this thread, if there is one. */
+extern void *__cxa_get_globals(void) __attribute__((weak));
+
+static const struct px_hooks hooks = {
+    .on_timer = px__cancel_on_timer,
+    .on_stall = px__deadlock,
+    .body = px__spawn_body,
+};
+
+static void describe_running(char *out, size_t size)
+{
+    if (px__is_fiber(px__self))
+        px__fiber_describe(px__self, out, size);
+}
+
+/* In a forked child the run does not exist. Its descriptors are copies: closing
+ * them leaves the parent's set as it is. */
+static void in_forked_child(void)
+{
+    if (px__loop)
+        px__poller_close(&px__loop->poller);
+    px__loop = NULL;
+    px__self = &px__off_fiber;
+}
+
+static void once_per_process(void)
+{
+    px__panic_who = describe_running;
+    (void)pthread_atfork(NULL, NULL, in_forked_child);
+}
+
+static int check_options(const px_run_options *options)
+{
+    for (size_t i = 0; i < 4; i++) {
+        if (options->reserved[i])
+            return PX_EINVAL;
+    }
+    if (options->clock != PX_CLOCK_REAL && options->clock != PX_CLOCK_VIRTUAL)
+        return PX_EINVAL;
+    if (options->stack_size > PX_STACK_MAXIMUM ||
+        options->guard_size > PX_STACK_MAXIMUM || options->timer_slack < 0)
+        return PX_EINVAL;
+    return 0;
+}
+
+static px_loop *loop_new(const px_run_options *options)
+{
+    static atomic_uint_fast64_t runs;
+    px_loop *loop = calloc(1, sizeof(*loop));
+
+    if (!loop)
+        return NULL;
+    loop->options = *options;
+    if (!loop->options.stack_size)
+        loop->options.stack_size = PX_STACK_DEFAULT;
+    loop->run = atomic_fetch_add(&runs, 1) + 1;
+    if (__cxa_get_globals)
+        loop->exceptions = __cxa_get_globals();
+    px__stack_pool_open(&loop->stacks, options->guard_size,
+                        options->wipe_stacks);
+    px__loop_init(loop, &hooks);
+    return loop;
+}
+
+static void loop_free(px_loop *loop)
+{
+    px__offload_close(loop);
+    /* Records of ended fibers that nobody awaited. */
+    while (loop->all_first)
+        px__reclaim(loop->all_first);
+    px__post_close(loop);
+    px__io_close(loop);
+    px__poller_close(&loop->poller);
+    px__fiber_arena_close(&loop->arena);
+    px__stack_pool_close(&loop->stacks);
+    free(loop);
+}
+
+static int spawn_main(px_loop *loop, px_fn fn, void *arg)
+{
+    struct px_birth birth = {
+        .fn = fn,
+        .arg = arg,
+        .flags = PX_FIBER_MAIN,
+        .stack_size = loop->options.stack_size > PX_STACK_MAIN
+                          ? loop->options.stack_size
+                          : PX_STACK_MAIN,
+    };
+    px_fiber *fiber;
+    int err = px__spawn(loop, &birth, &fiber);
+
+    if (!err)
+        px__enqueue(loop, fiber);
+    return err;
+}
+
+static int run(const px_run_options *options, px_fn fn, void *arg)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct px_overflow overflow;
+    px_loop *loop;
+    int err, value;
+
+    (void)pthread_once(&once, once_per_process);
+    loop = loop_new(options);
+    if (!loop)
+        return PX_ENOMEM;
+    err = spawn_main(loop, fn, arg);
+    if (err) {
+        loop_free(loop);
+        return err;
+    }
+    px__overflow_open(&overflow);
+    px__loop = loop;
+    px__loop_run(loop);
+    value = loop->main_result;
+    if (options->result)
+        *options->result = value;
+    if (loop->stalled)
+        value = PX_ESTALLED;
+    px__loop = NULL;
+    px__overflow_close(&overflow);
+    loop_free(loop);
+    return value;
+}
+
+int px_run_with(const px_run_options *options, px_fn fn, void *arg)
+{
+    static const px_run_options defaults;
+    int err, saved = errno;
+
+    if (!options)
+        options = &defaults;
+    if (!fn || check_options(options) != 0)
+        return PX_EINVAL;
+    if (px__loop)
+        return PX_EBUSY;
+    err = run(options, fn, arg);
+    errno = saved;
+    return err;
+}
+
+int px_run(px_fn fn, void *arg)
+{
+    return px_run_with(NULL, fn, arg);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scheduler.c - the run queue, parking, the idle loop, timers.
+ *
+ * The hot path is px__park() or px__requeue() on one side and px__ready() on
+ * the other: a few stores, then a jump into the context switch. The switch is
+ * the last thing they do, so the parked call returns straight to its caller
+ * with the verdict in the register, and nothing is left to do on the way out.
+ *
+ * errno is the fiber's: swapped at every switch, and kept by everything here
+ * that calls the system. So are the 16 bytes in which a C++ runtime keeps the
+ * exceptions being handled: without that, fibers parked inside catch blocks
+ * would find each other's.
+ */
+#include "scheduler.h"
+
+#include <string.h>
+
+#include "base/panic.h"
+#include "inbox.h"
+
+_Thread_local px_loop *px__loop;
+
+/* The run queue. Shuffling spreads the fibers over several queues and takes
+ * from one at random: a cheap disorder, the same for the same seed. */
+
+static uint64_t next_random(px_loop *loop)
+{
+    uint64_t x = (loop->random += UINT64_C(0x9e3779b97f4a7c15));
+
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static void queue_push(struct px_queue *queue, px_fiber *fiber)
+{
+    fiber->next = NULL;
+    if (queue->head)
+        queue->tail->next = fiber;
+    else
+        queue->head = fiber;
+    queue->tail = fiber;
+}
+
+static px_fiber *queue_pop(struct px_queue *queue)
+{
+    px_fiber *fiber = queue->head;
+
+    if (fiber)
+        queue->head = fiber->next;
+    return fiber;
+}
+
+static PX_COLD void push_shuffled(px_loop *loop, px_fiber *fiber)
+{
+    queue_push(&loop->queues[next_random(loop) % PX_QUEUES], fiber);
+}
+
+static PX_COLD px_fiber *pop_shuffled(px_loop *loop)
+{
+    size_t start = next_random(loop) % PX_QUEUES;
+    px_fiber *fiber = NULL;
+
+    for (size_t i = 0; !fiber && i < PX_QUEUES; i++)
+        fiber = queue_pop(&loop->queues[(start + i) % PX_QUEUES]);
+    return fiber;
+}
+
+static inline void push(px_loop *loop, px_fiber *fiber)
+{
+    if (PX_UNLIKELY(loop->shuffles))
+        push_shuffled(loop, fiber);
+    else
+        queue_push(&loop->queues[0], fiber);
+}
+
+/* The next fiber to run, or NULL. An eager child's spawner comes first. */
+static inline px_fiber *pop(px_loop *loop)
+{
+    px_fiber *fiber = loop->eager;
+
+    if (fiber) {
+        loop->eager = fiber->next;
+        return fiber;
+    }
+    if (PX_UNLIKELY(loop->shuffles))
+        return pop_shuffled(loop);
+    return queue_pop(&loop->queues[0]);
+}
+
+bool px__has_ready(const px_loop *loop)
+{
+    if (loop->eager || loop->queues[0].head)
+        return true;
+    for (size_t i = 1; loop->shuffles && i < PX_QUEUES; i++) {
+        if (loop->queues[i].head)
+            return true;
+    }
+    return false;
+}
+
+/* Time. */
+
+px_nsec px__time(px_loop *loop)
+{
+    if (!loop->virtual)
+        loop->now = px__clock_precise();
+    return loop->now;
+}
+
+void px__timer_arm(px_fiber *fiber, px_nsec when)
+{
+    struct px_heap *timers = &fiber->loop->timers;
+
+    if (fiber->scope->nearest < when)
+        when = fiber->scope->nearest;
+    if (px__heap_holds(&fiber->timer)) {
+        if (fiber->timer.when == when)
+            return;
+        px__heap_remove(timers, &fiber->timer);
+    }
+    if (when != PX_FOREVER)
+        px__heap_insert(timers, &fiber->timer, when);
+}
+
+static void run_timers(px_loop *loop)
+{
+    struct px_heap_node *top = loop->timers.top;
+    px_nsec now;
+
+    if (!top)
+        return;
+    now = px__time(loop);
+    while (top && top->when <= now) {
+        px__heap_remove(&loop->timers, top);
+        loop->hooks->on_timer(PX_CONTAINER_OF(top, px_fiber, timer));
+        top = loop->timers.top;
+    }
+}
+
+/* Looking for work. */
+
+static PX_COLD void look_around(px_loop *loop)
+{
+    int saved = errno;
+
+    loop->countdown = PX_LOOK_AROUND - 1;
+    if (px__inbox_pending(loop))
+        px__inbox_deliver(loop);
+    run_timers(loop);
+    if (loop->io_waits > 0)
+        px__poller_wait(&loop->poller, loop, 0);
+    errno = saved;
+}
+
+static bool can_still_wake(px_loop *loop)
+{
+    return loop->timers.top || loop->io_waits > 0 || loop->offloads > 0 ||
+           px__inbox_held(loop) || px__inbox_pending(loop);
+}
+
+bool px__is_stalled(px_loop *loop)
+{
+    return loop->alive > 0 && !px__has_ready(loop) && !can_still_wake(loop);
+}
+
+/* How long to wait for something to happen; under the virtual clock this is
+ * where time passes, and 0 then says that it has. */
+static px_nsec time_to_wait(px_loop *loop)
+{
+    const struct px_heap_node *top = loop->timers.top;
+    px_nsec until;
+
+    if (!top)
+        return PX_FOREVER;
+    if (loop->virtual) {
+        if (loop->offloads > 0)
+            return PX_FOREVER;
+        loop->now = top->when;
+        return 0;
+    }
+    until = px__clock_add(top->when, loop->options.timer_slack);
+    return until > loop->now ? until - loop->now : 0;
+}
+
+/* Wait until a fiber is ready, on the stack of whoever found none. NULL if
+ * that can not happen: every fiber has ended, or the run is deadlocked. */
+static PX_COLD px_fiber *idle(px_loop *loop)
+{
+    int saved = errno;
+    px_fiber *fiber;
+
+    for (;;) {
+        px__inbox_deliver(loop);
+        run_timers(loop);
+        fiber = pop(loop);
+        if (fiber || !can_still_wake(loop))
+            break;
+        if (loop->alive == 0 && !px__inbox_held(loop) &&
+            !px__inbox_pending(loop))
+            break;
+        if (loop->virtual && loop->io_waits > 0) {
+            px__poller_wait(&loop->poller, loop, 0);
+            fiber = pop(loop);
+            if (fiber)
+                break;
+        }
+        {
+            px_nsec timeout = time_to_wait(loop);
+
+            if (timeout > 0 || !loop->virtual)
+                px__poller_wait(&loop->poller, loop, timeout);
+        }
+    }
+    loop->countdown = PX_LOOK_AROUND - 1;
+    errno = saved;
+    return fiber;
+}
+
+/* The switch. */
+
+static inline int switch_to(px_loop *loop, px_fiber *self, px_fiber *next)
+{
+    self->errno_kept = *loop->errno_at;
+    *loop->errno_at = next->errno_kept;
+    if (loop->exceptions) {
+        self->exceptions[0] = loop->exceptions[0];
+        self->exceptions[1] = loop->exceptions[1];
+        loop->exceptions[0] = next->exceptions[0];
+        loop->exceptions[1] = next->exceptions[1];
+    }
+    next->state = PX_STATE_RUNNING;
+    px__self = next;
+    return PX_SWITCH(self, next, self->state == PX_STATE_DONE);
+}
+
+/* Nobody is ready: look for work here, or hand over to the thread. */
+static PX_COLD int go_idle(px_loop *loop, px_fiber *self)
+{
+    px_fiber *next = idle(loop);
+
+    if (next == self) {
+        self->state = PX_STATE_RUNNING;
+        return self->verdict;
+    }
+    return switch_to(loop, self, next ? next : &loop->host);
+}
+
+static inline int go_on(px_loop *loop, px_fiber *self)
+{
+    px_fiber *next;
+
+    if (PX_UNLIKELY(--loop->countdown < 0))
+        look_around(loop);
+    next = pop(loop);
+    if (PX_UNLIKELY(!next))
+        return go_idle(loop, self);
+    if (PX_UNLIKELY(next == self)) {
+        self->state = PX_STATE_RUNNING;
+        return self->verdict;
+    }
+    return switch_to(loop, self, next);
+}
+
+PX_HOT int px__park(px_fiber *self, const struct px_wait_class *waiting)
+{
+    px_loop *loop = self->loop;
+
+    self->waiting = waiting;
+    self->state = PX_STATE_PARKED;
+    self->since = loop->now;
+    if (PX_UNLIKELY(self->attention & PX_LOOK_DEADLINE))
+        px__timer_arm(self, PX_FOREVER);
+    return go_on(loop, self);
+}
+
+int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
+                   px_nsec when)
+{
+    px_loop *loop = self->loop;
+
+    self->waiting = waiting;
+    self->state = PX_STATE_PARKED;
+    self->since = loop->now;
+    px__timer_arm(self, when);
+    return go_on(loop, self);
+}
+
+PX_HOT int px__requeue(px_fiber *self, int verdict)
+{
+    px_loop *loop = self->loop;
+
+    if (PX_UNLIKELY(!px__has_ready(loop))) {
+        look_around(loop);
+        if (!px__has_ready(loop))
+            return verdict;
+    }
+    self->verdict = verdict;
+    self->state = PX_STATE_READY;
+    push(loop, self);
+    return go_on(loop, self);
+}
+
+void px__depart(px_fiber *self)
+{
+    px_loop *loop = self->loop;
+
+    px__bury(loop);
+    loop->zombie = self;
+    (void)go_on(loop, self);
+    px__panic("px_run", "an ended fiber was resumed");
+}
+
+PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
+{
+    px_loop *loop = self->loop;
+
+    if (PX_UNLIKELY(--loop->countdown < 0))
+        look_around(loop);
+    self->verdict = 0;
+    self->state = PX_STATE_READY;
+    self->next = loop->eager;
+    loop->eager = self;
+    return switch_to(loop, self, child);
+}
+
+PX_HOT void px__ready(px_fiber *fiber, int verdict)
+{
+    px_loop *loop = fiber->loop;
+
+    fiber->verdict = verdict;
+    fiber->state = PX_STATE_READY;
+    if (PX_UNLIKELY(px__heap_holds(&fiber->timer)))
+        px__heap_remove(&loop->timers, &fiber->timer);
+    push(loop, fiber);
+}
+
+void px__enqueue(px_loop *loop, px_fiber *fiber)
+{
+    fiber->state = PX_STATE_NEW;
+    push(loop, fiber);
+}
+
+/* Every fiber of the run. */
+
+void px__enlist(px_loop *loop, px_fiber *fiber)
+{
+    fiber->id = loop->next_id++;
+    loop->alive++;
+    fiber->all_next = NULL;
+    fiber->all_prev = loop->all_last;
+    if (loop->all_last)
+        loop->all_last->all_next = fiber;
+    else
+        loop->all_first = fiber;
+    loop->all_last = fiber;
+}
+
+void px__reclaim(px_fiber *fiber)
+{
+    px_loop *loop = fiber->loop;
+
+    if (fiber->all_prev)
+        fiber->all_prev->all_next = fiber->all_next;
+    else
+        loop->all_first = fiber->all_next;
+    if (fiber->all_next)
+        fiber->all_next->all_prev = fiber->all_prev;
+    else
+        loop->all_last = fiber->all_prev;
+    if (fiber->home)
+        fiber->home->free_record(fiber);
+    else
+        px__fiber_free(&loop->arena, fiber);
+}
+
+void px__bury(px_loop *loop)
+{
+    px_fiber *fiber = loop->zombie;
+    bool forgotten;
+
+    if (!fiber)
+        return;
+    loop->zombie = NULL;
+    forgotten = fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
+                fiber->locks == 0;
+    PX_NOTE_DEATH(fiber);
+    if (fiber->home)
+        fiber->home->release_stack(fiber);
+    else
+        px__stack_release(&loop->stacks, fiber->stack);
+    if (forgotten)
+        px__reclaim(fiber);
+}
+
+/* The run. */
+
+void px__loop_init(px_loop *loop, const struct px_hooks *hooks)
+{
+    loop->hooks = hooks;
+    loop->errno_at = &errno;
+    loop->countdown = PX_LOOK_AROUND - 1;
+    loop->tick = px__clock_tick();
+    loop->random = loop->options.shuffle_seed;
+    loop->shuffles = loop->options.shuffle_seed != 0;
+    loop->virtual = loop->options.clock == PX_CLOCK_VIRTUAL;
+    loop->root.deadline = PX_FOREVER;
+    loop->root.nearest = PX_FOREVER;
+    loop->host.loop = loop;
+    loop->host.id = PX_NO_FIBER;
+    loop->host.state = PX_STATE_RUNNING;
+    PX_NOTE_THREAD(&loop->host);
+    (void)px__time(loop);
+}
+
+void px__loop_run(px_loop *loop)
+{
+    for (;;) {
+        px_fiber *next = idle(loop);
+
+        if (next) {
+            (void)switch_to(loop, &loop->host, next);
+            px__self = &px__off_fiber;
+        } else if (loop->alive > 0) {
+            loop->hooks->on_stall(loop);
+        } else {
+            break;
+        }
+    }
+    px__bury(loop);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * scheduler.h - who runs next.
+ *
+ * Invariants, whenever user code runs:
+ *   L1  A fiber is in exactly one place: running; in the run queue or among the
+ *       eager spawners (ready); on what it waits for (parked); nowhere (done).
+ *   L2  Whoever makes a parked fiber ready has taken it off what it waited on,
+ *       and decided what its call returns: a wake is a verdict, given once.
+ *   L3  A timer is in the heap only while its fiber is parked.
+ *
+ * There is no scheduler context. A fiber that parks picks the next and
+ * switches straight to it; if there is none it looks for work (timers, the
+ * poller) on its own stack, and if it is itself what woke, just returns. Only
+ * what must not run on a small stack, or not as a fiber, goes back to the
+ * thread: the end of the run and a deadlock.
+ */
+#ifndef PX_SCHEDULER_H
+#define PX_SCHEDULER_H
+
+#include "loop.h"
+
+/* Set up what does not depend on options; 0. */
+void px__loop_init(px_loop *loop, const struct px_hooks *hooks);
+/* Run until every fiber has ended; on the thread's stack. */
+void px__loop_run(px_loop *loop);
+
+/* Park the running fiber: the caller has put it where its waker finds it. Arms
+ * a timer if a deadline is in force. Returns the waker's verdict. Call it last:
+ * it is then a jump into the switch. */
+int px__park(px_fiber *self, const struct px_wait_class *waiting);
+/* The same with a timer at `when`, which the scope's deadline may precede. */
+int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
+                   px_nsec when);
+/* Go to the tail of the run queue and return `verdict` when it is our turn. */
+int px__requeue(px_fiber *self, int verdict);
+/* A fiber ends: go on with the others, for good. */
+_Noreturn void px__depart(px_fiber *self);
+/* Go on with `child`, the caller ahead of the run queue. Returns 0. */
+int px__start_eagerly(px_fiber *self, px_fiber *child);
+
+/* The one way to make a fiber ready: its call will return `verdict`. */
+void px__ready(px_fiber *fiber, int verdict);
+/* Put a new fiber at the tail of the run queue. */
+void px__enqueue(px_loop *loop, px_fiber *fiber);
+/* Whether something is in the run queue. */
+bool px__has_ready(const px_loop *loop);
+
+/* Arm the timer of a parked fiber for the nearest of its scopes' deadlines and
+ * `when`; disarm it if there is neither. */
+void px__timer_arm(px_fiber *fiber, px_nsec when);
+
+/* Read the loop's clock. */
+px_nsec px__time(px_loop *loop);
+
+/* List a fiber among all of the run, giving it its id. */
+void px__enlist(px_loop *loop, px_fiber *fiber);
+/* Reclaim an ended fiber's record. */
+void px__reclaim(px_fiber *fiber);
+/* Give the stack of the fiber that ended last back. */
+void px__bury(px_loop *loop);
+
+/* Try to let a parked fiber go. False if it is not parked, or must stay. */
+static inline bool px__interrupt(px_fiber *fiber, int code)
+{
+    return fiber->state == PX_STATE_PARKED &&
+           fiber->waiting->interrupt(fiber, code);
+}
+
+/* Whether nothing can make a fiber ready any more. */
+bool px__is_stalled(px_loop *loop);
+
+#endif

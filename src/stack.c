@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stack.c - a slab allocator for guarded stacks.
+ *
+ * A slab is one mapping, cut into slots of the same size:
+ *
+ *     | guard | usable ................................ | spare |
+ *             ^ low                                  ^ top
+ *
+ * Slots are carved one after the other; carving is when the guard is set, so
+ * a slab's size costs address space and nothing else. Light guards
+ * (MADV_GUARD_INSTALL, Linux 6.13) leave the mapping whole; mprotect() splits
+ * it in two for every guard, and the kernel's limit on mappings then ends it
+ * near 32,750 stacks. The kernel's word is not enough: an emulator may accept
+ * the advice and set no guard. So the first guard of the process is tried out.
+ *
+ * Stack tops are shifted by a multiple of 64 bytes, another one for each slot:
+ * with all of them page aligned, a thousand fibers' frames would compete for
+ * the same few sets of the cache. The spare bytes are there for the shift, so
+ * that what was asked for is always usable.
+ *
+ * Freed stacks are linked through their own top, which is resident anyway.
+ * Beyond PX_WARM_STACKS of them, a freed stack's pages go back to the system,
+ * and what is left of it is an index in its slab.
+ */
+#include "stack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <parataxis/error.h>
+
+#include "base/macros.h"
+#include "context/sanitizer.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+#ifndef MAP_STACK
+#define MAP_STACK 0
+#endif
+#ifndef MAP_NORESERVE
+#define MAP_NORESERVE 0
+#endif
+
+#define PX_WARM_STACKS 16384
+#define FIRST_SLAB 16
+#define LARGEST_SLAB 65536
+#define SHIFTS 31 /* times 64 bytes: just below half a page */
+#define SPARE ((size_t)2048)
+#define NONE UINT32_MAX
+
+struct px_free_stack {
+    struct px_free_stack *next;
+    struct px_stack stack;
+};
+
+struct px_slab {
+    struct px_slab *next;      /* in the pool */
+    struct px_slab *next_cold; /* in the class */
+    struct px_stack_class *class;
+    char *base;
+    size_t slot; /* bytes */
+    size_t guard;
+    uint32_t count;
+    uint32_t carved;
+    uint32_t cold;       /* the first cold stack, NONE if there is none */
+    bool listed;         /* as one with cold stacks */
+    uint32_t *after;     /* cold stacks: the next one */
+    unsigned *valgrind;  /* stack ids; NULL outside valgrind */
+};
+
+bool px__stack_no_light_guards;
+
+static bool light_guards_work;
+static pthread_once_t light_guards_tried = PTHREAD_ONCE_INIT;
+
+/* The kernel itself must refuse to read from a guarded page. */
+static bool is_guarded(const char *page)
+{
+    int ends[2];
+    bool guarded = false;
+
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    guarded = write(ends[1], page, 1) < 0 && errno == EFAULT;
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    return guarded;
+}
+
+static void try_light_guards(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *probe = mmap(NULL, page, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (probe == MAP_FAILED)
+        return;
+    light_guards_work =
+        madvise(probe, page, MADV_GUARD_INSTALL) == 0 && is_guarded(probe);
+    (void)munmap(probe, page);
+}
+
+/* Locked memory refuses the light guard: then it is the other one. */
+static bool set_guard(char *at, size_t size)
+{
+    if (light_guards_work && !px__stack_no_light_guards &&
+        madvise(at, size, MADV_GUARD_INSTALL) == 0)
+        return true;
+    return mprotect(at, size, PROT_NONE) == 0;
+}
+
+static size_t round_up(size_t size, size_t unit)
+{
+    return (size + unit - 1) / unit * unit;
+}
+
+/* Sizes come in four steps for each doubling: little is wasted, and a run has
+ * few classes whatever sizes it asks for. The class and its size in bytes. */
+static unsigned size_class(size_t size, size_t page, size_t *rounded)
+{
+    unsigned doubling = 0;
+    size_t base = PX_STACK_MINIMUM, step;
+
+    if (size < base)
+        size = base;
+    while (base * 2 < size) {
+        base *= 2;
+        doubling++;
+    }
+    step = (size - base + base / 4 - 1) / (base / 4); /* 0 to 4 */
+    *rounded = round_up(base + step * (base / 4), page);
+    return doubling * 4 + (unsigned)step;
+}
+
+void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, bool wipe)
+{
+    memset(pool, 0, sizeof(*pool));
+    pool->page = (size_t)sysconf(_SC_PAGESIZE);
+    pool->guard = round_up(guard ? guard : 1, pool->page);
+    pool->wipe = wipe;
+    (void)pthread_once(&light_guards_tried, try_light_guards);
+}
+
+static void slab_free(struct px_slab *slab)
+{
+    size_t size = slab->slot * slab->count;
+
+    for (uint32_t i = 0; slab->valgrind && i < slab->carved; i++)
+        px__valgrind_no_stack(slab->valgrind[i]);
+    px__note_no_roots(slab->base, size);
+    px__note_stack_clean(slab->base, size);
+    (void)munmap(slab->base, size);
+    free(slab->after);
+    free(slab->valgrind);
+    free(slab);
+}
+
+void px__stack_pool_close(struct px_stack_pool *pool)
+{
+    while (pool->slabs) {
+        struct px_slab *slab = pool->slabs;
+
+        pool->slabs = slab->next;
+        slab_free(slab);
+    }
+}
+
+static char *map(size_t size)
+{
+    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
+                      -1, 0);
+
+    if (base == MAP_FAILED)
+        return NULL;
+#ifdef MADV_NOHUGEPAGE
+    (void)madvise(base, size, MADV_NOHUGEPAGE);
+#endif
+    return base;
+}
+
+static struct px_slab *slab_new(struct px_stack_pool *pool,
+                                struct px_stack_class *class, size_t slot)
+{
+    struct px_slab *slab = calloc(1, sizeof(*slab));
+    size_t count = class->made < FIRST_SLAB     ? FIRST_SLAB
+                   : class->made > LARGEST_SLAB ? LARGEST_SLAB
+                                                : class->made;
+
+    if (!slab)
+        return NULL;
+    if (slot >= PX_STACK_MAIN)
+        count = 1; /* these are few */
+    while (!(slab->base = map(slot * count)) && count > 1)
+        count /= 2; /* an address space with a limit */
+    slab->after = malloc(count * sizeof(*slab->after));
+    if (px__under_valgrind())
+        slab->valgrind = calloc(count, sizeof(*slab->valgrind));
+    if (!slab->base || !slab->after ||
+        (px__under_valgrind() && !slab->valgrind)) {
+        if (slab->base)
+            (void)munmap(slab->base, slot * count);
+        free(slab->after);
+        free(slab->valgrind);
+        free(slab);
+        return NULL;
+    }
+    slab->slot = slot;
+    slab->guard = pool->guard;
+    slab->count = (uint32_t)count;
+    slab->cold = NONE;
+    slab->class = class;
+    slab->next = pool->slabs;
+    pool->slabs = slab;
+    px__note_roots(slab->base, slot * count);
+    return slab;
+}
+
+/* The same for every run of a program would be one leak away from being known:
+ * the shift begins at a random place. */
+static size_t shift_of(const struct px_slab *slab, uint32_t index)
+{
+    static uint32_t start;
+
+    if (start == 0)
+        start = (uint32_t)((uintptr_t)slab >> 12) | 1;
+    return ((size_t)start + (size_t)index * 193) % SHIFTS * 64;
+}
+
+static struct px_stack stack_at(struct px_slab *slab, uint32_t index)
+{
+    struct px_stack stack;
+    char *slot = slab->base + slab->slot * index;
+
+    stack.low = slot + slab->guard;
+    stack.top = slot + slab->slot - shift_of(slab, index);
+    stack.slab = slab;
+    return stack;
+}
+
+static bool carve(struct px_slab *slab, struct px_stack *out)
+{
+    struct px_stack stack = stack_at(slab, slab->carved);
+
+    if (!set_guard(stack.low - slab->guard, slab->guard))
+        return false;
+    if (slab->valgrind)
+        slab->valgrind[slab->carved] =
+            px__valgrind_stack(stack.low, slab->base + slab->slot *
+                                              ((size_t)slab->carved + 1) - 1);
+    slab->carved++;
+    slab->class->made++;
+    *out = stack;
+    return true;
+}
+
+static struct px_stack take_cold(struct px_stack_class *class)
+{
+    struct px_slab *slab = class->cold;
+    struct px_stack stack = stack_at(slab, slab->cold);
+
+    slab->cold = slab->after[slab->cold];
+    if (slab->cold == NONE) {
+        class->cold = slab->next_cold;
+        slab->listed = false;
+    }
+    return stack;
+}
+
+static PX_COLD int acquire_new(struct px_stack_pool *pool,
+                               struct px_stack_class *class, size_t usable,
+                               struct px_stack *out)
+{
+    int saved = errno;
+    bool ok = true;
+
+    if (class->cold) {
+        *out = take_cold(class);
+    } else {
+        if (!class->carving || class->carving->carved == class->carving->count)
+            class->carving =
+                slab_new(pool, class,
+                         pool->guard + usable + round_up(SPARE, pool->page));
+        ok = class->carving && carve(class->carving, out);
+    }
+    errno = saved;
+    return ok ? 0 : PX_ENOMEM;
+}
+
+int px__stack_acquire(struct px_stack_pool *pool, size_t size,
+                      struct px_stack *out)
+{
+    size_t usable;
+    struct px_stack_class *class;
+    struct px_free_stack *warm;
+
+    if (size > PX_STACK_MAXIMUM)
+        return PX_ENOMEM;
+    class = &pool->classes[size_class(size, pool->page, &usable)];
+    warm = class->warm;
+    if (PX_UNLIKELY(!warm))
+        return acquire_new(pool, class, usable, out);
+    class->warm = warm->next;
+    class->warm_count--;
+    *out = warm->stack;
+    px__valgrind_reuse(out->low, (size_t)(out->top - out->low));
+    return 0;
+}
+
+static PX_COLD void release_pages(struct px_stack stack)
+{
+    struct px_slab *slab = stack.slab;
+    uint32_t index =
+        (uint32_t)((size_t)(stack.low - slab->base) / slab->slot);
+    int saved = errno;
+
+    (void)madvise(stack.low, slab->slot - slab->guard, MADV_DONTNEED);
+    errno = saved;
+    slab->after[index] = slab->cold;
+    slab->cold = index;
+    if (!slab->listed) {
+        slab->listed = true;
+        slab->next_cold = slab->class->cold;
+        slab->class->cold = slab;
+    }
+}
+
+void px__stack_release(struct px_stack_pool *pool, struct px_stack stack)
+{
+    struct px_stack_class *class = stack.slab->class;
+    struct px_free_stack *warm;
+
+    px__note_stack_clean(stack.low, (size_t)(stack.top - stack.low));
+    px__valgrind_reuse(stack.low, (size_t)(stack.top - stack.low));
+    if (pool->wipe)
+        memset(stack.low, 0, (size_t)(stack.top - stack.low));
+    if (PX_UNLIKELY(class->warm_count >= PX_WARM_STACKS)) {
+        release_pages(stack);
+        return;
+    }
+    warm = (struct px_free_stack *)(void *)(stack.top - sizeof(*warm));
+    warm->next = class->warm;
+    warm->stack = stack;
+    class->warm = warm;
+    class->warm_count++;
+}
+
+size_t px__stack_usable(const struct px_stack_pool *pool, size_t size)
+{
+    size_t usable;
+
+    (void)size_class(size, pool->page, &usable);
+    return usable;
+}
+
+bool px__stack_guards(const struct px_stack_pool *pool, const void *address,
+                      char **low)
+{
+    const char *at = address;
+
+    for (struct px_slab *slab = pool->slabs; slab; slab = slab->next) {
+        size_t offset = (size_t)(at - slab->base);
+
+        if (at < slab->base || offset >= slab->slot * slab->count ||
+            offset % slab->slot >= slab->guard)
+            continue;
+        *low = slab->base + offset / slab->slot * slab->slot + slab->guard;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waitgroup.c - a counter, and those who wait for it to be zero.
+ *
+ * Invariant: somebody waits only while the count is above zero.
+ *
+ * Reaching zero empties the queue and wakes everyone; that is a verdict on this
+ * zero. wait promises more: that the count is zero when it returns. So a woken
+ * waiter looks again, and parks again if somebody has added since.
+ */
+#include <parataxis/waitgroup.h>
+
+#include "base/panic.h"
+#include "cancel.h"
+#include "spawn.h"
+#include "wait_queue.h"
+
+static const struct px_wait_class wait_class = {
+    .kind = PX_WAIT_WAITGROUP,
+    .interrupt = px__waitq_interrupt,
+};
+
+int px_waitgroup_init(px_waitgroup *wg, int64_t count)
+{
+    if (!wg || count < 0)
+        return PX_EINVAL;
+    *wg = (px_waitgroup)PX_WAITGROUP_INIT(count);
+    return 0;
+}
+
+int px_waitgroup_destroy(px_waitgroup *wg)
+{
+    if (!wg)
+        return PX_EINVAL;
+    PX_CHECK(wg, "px_waitgroup_destroy");
+    if (!px__waitq_empty(&wg->waiters))
+        return PX_EBUSY;
+    PX_SPOIL(wg);
+    return 0;
+}
+
+PX_HOT int px_waitgroup_add(px_waitgroup *wg, int64_t n)
+{
+    int64_t sum;
+
+    if (PX_UNLIKELY(!wg))
+        return PX_EINVAL;
+    PX_CHECK(wg, "px_waitgroup_add");
+    if (PX_UNLIKELY(__builtin_add_overflow(wg->count, n, &sum)))
+        return PX_EOVERFLOW;
+    wg->count = sum;
+    if (sum > 0)
+        return 0;
+    px__waitq_wake_all(&wg->waiters, sum < 0 ? PX_ENEGATIVE : 0);
+    return sum < 0 ? PX_ENEGATIVE : 0;
+}
+
+int px_waitgroup_done(px_waitgroup *wg)
+{
+    return px_waitgroup_add(wg, -1);
+}
+
+static void report(px_fiber *self, int result)
+{
+    (void)result;
+    (void)px_waitgroup_add(self->owner, -1);
+}
+
+int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
+{
+    px_fiber *self = px__self, *fiber;
+    struct px_birth birth;
+    int err = px__birth_from(&birth, NULL, fn, arg);
+
+    if (err || !wg)
+        return PX_EINVAL;
+    PX_CHECK(wg, "px_waitgroup_go");
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    if (wg->count < -1)
+        return PX_ENEGATIVE;
+    if (wg->count == INT64_MAX)
+        return PX_EOVERFLOW;
+    birth.flags = PX_FIBER_DETACHED;
+    birth.on_end = report;
+    birth.owner = wg;
+    birth.site = __builtin_return_address(0);
+    err = px__spawn(self->loop, &birth, &fiber);
+    if (err)
+        return err;
+    wg->count++;
+    return px__begin(self, fiber, false);
+}
+
+int px_waitgroup_wait(px_waitgroup *wg)
+{
+    px_fiber *self = px__self;
+    int err;
+
+    if (!wg)
+        return PX_EINVAL;
+    PX_CHECK(wg, "px_waitgroup_wait");
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = px__cancellation_point(self);
+    if (err)
+        return err;
+    if (wg->count < 0)
+        return PX_ENEGATIVE;
+    while (wg->count > 0) {
+        err = px__may_park(self);
+        if (!err)
+            err = px__waitq_wait(&wg->waiters, self, &wait_class, wg, 0);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+int64_t px_waitgroup_count(const px_waitgroup *wg)
+{
+    return wg ? wg->count : 0;
+}
+
+int64_t px_waitgroup_remaining(const px_waitgroup *wg)
+{
+    return px_waitgroup_count(wg);
+}
+
+size_t px_waitgroup_waiters(const px_waitgroup *wg)
+{
+    return wg ? px__waitq_count(&wg->waiters) : 0;
+}
+
+size_t px_waitgroup_waiter_ids(const px_waitgroup *wg, px_fid *out, size_t cap)
+{
+    return wg ? px__waitq_ids(&wg->waiters, out, cap) : 0;
+}
+
+size_t px_waitgroup_remove_waiter(px_waitgroup *wg, px_fid id)
+{
+    struct px_waiter *waiter = wg ? px__waitq_find(&wg->waiters, id) : NULL;
+
+    if (!waiter)
+        return 0;
+    px__waitq_remove(waiter);
+    return 1;
+}
