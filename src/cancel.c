@@ -26,32 +26,30 @@
 
 #include "base/panic.h"
 
-#define LOOKS 64
+#define LOOKS 64 /* cancellation points */
+#define NEAR 4   /* ticks */
 
-/* What a look costs is known: a coarse reading, unless a deadline is near. */
+/* Whether a deadline has passed; reads the coarse clock, and the precise one
+ * only if it may be near. The coarse clock is never ahead, but it can lag by
+ * any number of ticks: a deadline that it hides is noticed a little later, by
+ * the timer. For the same reason it is no base for a deadline: that would be
+ * early. */
 static bool is_due(px_loop *loop, px_nsec deadline)
 {
+    px_nsec coarse;
+
     if (loop->virtual)
         return loop->now >= deadline;
-    loop->now = px__clock_coarse();
-    if (deadline > loop->now && deadline - loop->now > 2 * loop->tick)
+    coarse = px__clock_coarse();
+    if (deadline > coarse && deadline - coarse > NEAR * loop->tick)
         return false;
     return px__time(loop) >= deadline;
 }
 
 px_nsec px__deadline_of(px_loop *loop, px_nsec timeout)
 {
-    px_nsec from;
-
-    if (timeout == PX_FOREVER)
-        return PX_FOREVER;
-    if (loop->virtual)
-        from = loop->now;
-    else if (timeout / LOOKS >= loop->tick)
-        from = px__clock_coarse() + loop->tick;
-    else
-        from = px__clock_precise();
-    return px__clock_add(from, timeout);
+    return timeout == PX_FOREVER ? PX_FOREVER
+                                 : px__clock_add(px__time(loop), timeout);
 }
 
 /* C1 for one scope. */
@@ -382,7 +380,7 @@ int px_scope_enter_until(px_scope *scope, px_nsec deadline)
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
     px__scope_push(scope, self, deadline, 0);
-    if (deadline != PX_FOREVER && is_due(self->loop, deadline))
+    if (deadline != PX_FOREVER && px__time(self->loop) >= deadline)
         px__scope_fire(scope, PX_ETIMEDOUT);
     return 0;
 }
@@ -421,7 +419,7 @@ int px_scope_set_deadline(px_scope *scope, px_nsec deadline)
         return 0;
     loop = scope->fiber->loop;
     scope->deadline = deadline;
-    if (deadline != PX_FOREVER && is_due(loop, deadline))
+    if (deadline != PX_FOREVER && px__time(loop) >= deadline)
         px__scope_fire(scope, PX_ETIMEDOUT);
     else
         spread(loop, scope);

@@ -68,7 +68,7 @@ void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function);
 void px__scope_enter_body(px_scope *body, px_fiber *self);
 void px__scope_leave_body(px_fiber *self);
 
-/* When a timeout from now is over: never early, and late by at most 1/64. */
+/* When a timeout from now is over. */
 px_nsec px__deadline_of(px_loop *loop, px_nsec timeout);
 
 #endif

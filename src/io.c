@@ -41,6 +41,7 @@
 struct descriptor {
     struct px_watch watch;
     px_waitq waiters;
+    uint32_t closings; /* how often the number was found to be closed */
 };
 
 struct table {
@@ -92,7 +93,10 @@ int px__io_number(const px_fiber *fiber)
     return descriptor->watch.fd;
 }
 
-/* Wake those who wait for one of `events`, or everybody with a code. */
+#define PAUSED 4         /* events: none */
+#define ANYTHING INT_MAX /* events: everybody's */
+
+/* Wake those who wait for one of `events`. */
 static void wake(px_loop *loop, struct descriptor *descriptor, int events,
                  int verdict)
 {
@@ -113,7 +117,7 @@ static int wanted(const struct descriptor *descriptor)
 
     for (const struct px_waiter *w = descriptor->waiters.head; w; w = w->next)
         events |= w->want;
-    return (int)events;
+    return (int)events & (PX_READABLE | PX_WRITABLE);
 }
 
 /* A report of the poller: those woken look for themselves. */
@@ -128,7 +132,7 @@ static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
     descriptor->watch.events = wanted(descriptor);
     if (descriptor->watch.events &&
         px__poller_arm(&loop->poller, &descriptor->watch, false) != 0)
-        wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_EBADF);
+        wake(loop, descriptor, ANYTHING, PX_EBADF);
 }
 
 static bool fd_interrupt(px_fiber *fiber, int code)
@@ -172,12 +176,27 @@ static int arm(px_loop *loop, struct descriptor *descriptor, bool force)
     if (err == -ENOENT) {
         /* Closed behind our back: whoever waited for that file waits for
          * nothing now, and the number is another file's. */
-        wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_EBADF);
+        wake(loop, descriptor, ANYTHING, PX_EBADF);
+        descriptor->closings++;
         watch->keep = false;
         watch->generation++;
         err = px__poller_arm(&loop->poller, watch, force);
     }
     return err;
+}
+
+/* The number may be closed after the fiber was woken and before it runs: then
+ * it is another file's by now, and none of its business. */
+static int park(px_fiber *self, struct descriptor *descriptor, int events,
+                const struct px_wait_class *waiting)
+{
+    uint32_t closings = descriptor->closings;
+    int err;
+
+    self->loop->io_waits++;
+    err = px__waitq_wait(&descriptor->waiters, self, waiting, descriptor,
+                         events);
+    return err == 0 && descriptor->closings != closings ? PX_ECLOSED : err;
 }
 
 /* Park until the poller reports one of `events`: 0 or a code. It may be told of
@@ -202,9 +221,7 @@ static int park_on(px_fiber *self, int fd, int events, bool transfer,
     err = arm(loop, descriptor, fresh);
     if (err)
         return err;
-    loop->io_waits++;
-    return px__waitq_wait(&descriptor->waiters, self, waiting, descriptor,
-                          events);
+    return park(self, descriptor, events, waiting);
 }
 
 /* What of `events` is ready now: 0 or more, or a code. */
@@ -254,8 +271,9 @@ void px__io_forget(px_loop *loop, int fd)
 
     if (!descriptor)
         return;
-    wake(loop, descriptor, PX_READABLE | PX_WRITABLE, PX_ECLOSED);
+    wake(loop, descriptor, ANYTHING, PX_ECLOSED);
     px__poller_forget(&loop->poller, &descriptor->watch);
+    descriptor->closings++;
     descriptor->watch.keep = false;
     descriptor->watch.generation++;
 }
@@ -288,6 +306,30 @@ static bool is_blocking(int fd)
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
+/* Of a blocking descriptor: whether a transfer would go through now. 0, -EAGAIN
+ * or what the transfer itself would say, for poll(2) does not know that a file
+ * is open the other way only. */
+static int ask(int fd, int events)
+{
+    int access = fcntl(fd, F_GETFL) & O_ACCMODE, ready;
+
+    if (access == (events == PX_READABLE ? O_WRONLY : O_RDONLY))
+        return PX_EBADF;
+    ready = ready_now(fd, events);
+    return ready > 0 ? 0 : ready ? ready : -EAGAIN;
+}
+
+/* The same for accept(2). */
+static int ask_listener(int fd)
+{
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
+        return -errno;
+    return listens ? ask(fd, PX_READABLE) : PX_EINVAL;
+}
+
 /* How much can be written to a blocking descriptor that poll() calls writable
  * without being blocked after all. */
 static size_t piece(int fd, size_t n)
@@ -313,11 +355,11 @@ static ssize_t attempt_read(int fd, void *buf, size_t n, enum mode *mode)
         got = recv(fd, buf, n, MSG_DONTWAIT);
     if (got < 0 && errno == ENOTSOCK) {
         if (n > 0 && is_blocking(fd)) {
-            int ready = ready_now(fd, PX_READABLE);
+            int err = ask(fd, PX_READABLE);
 
             *mode = LEVEL;
-            if (ready <= 0)
-                return ready ? ready : -EAGAIN;
+            if (err)
+                return err;
         }
         got = read(fd, buf, n);
     }
@@ -331,11 +373,11 @@ static ssize_t attempt_write(int fd, const void *buf, size_t n, enum mode *mode)
     *mode = TRANSFER;
     if (put < 0 && errno == ENOTSOCK) {
         if (n > 0 && is_blocking(fd)) {
-            int ready = ready_now(fd, PX_WRITABLE);
+            int err = ask(fd, PX_WRITABLE);
 
             *mode = LEVEL;
-            if (ready <= 0)
-                return ready ? ready : -EAGAIN;
+            if (err)
+                return err;
             n = piece(fd, n);
         }
         put = write(fd, buf, n);
@@ -350,11 +392,11 @@ static ssize_t attempt_accept(int fd, struct sockaddr *addr, socklen_t *len,
 
     *mode = TRANSFER;
     if (is_blocking(fd)) {
-        int ready = ready_now(fd, PX_READABLE);
+        int err = ask_listener(fd);
 
         *mode = LEVEL;
-        if (ready <= 0)
-            return ready ? ready : -EAGAIN;
+        if (err)
+            return err;
     }
     accepted = accept4(fd, addr, len, SOCK_NONBLOCK | SOCK_CLOEXEC);
     return accepted < 0 ? -errno : accepted;
@@ -455,11 +497,29 @@ int px_accept(int fd, struct sockaddr *addr, socklen_t *len)
     }
 }
 
+/* Be parked on the descriptor for a time, so that closing it is told. */
+static int pause_on(px_fiber *self, int fd, px_nsec duration)
+{
+    struct descriptor *descriptor;
+    px_scope scope;
+    int err = px__may_park(self);
+
+    if (!err)
+        err = prepare(self->loop, fd, &descriptor);
+    if (err)
+        return err;
+    px__scope_push(&scope, self, px__deadline_of(self->loop, duration), 0);
+    err = park(self, descriptor, PAUSED, &fd_class);
+    px__scope_pop(&scope, self);
+    return err == scope.status && !self->scope->reach ? 0 : err;
+}
+
 /* A Unix socket whose listener's backlog is full says EAGAIN, and nothing
  * reports when there is room: ask again, ever more slowly. */
-static int connect_patiently(int fd, const struct sockaddr *addr, socklen_t len)
+static int connect_patiently(px_fiber *self, int fd,
+                             const struct sockaddr *addr, socklen_t len)
 {
-    px_nsec pause = PX_MSEC;
+    px_nsec duration = PX_MSEC;
 
     for (;;) {
         int err;
@@ -468,11 +528,13 @@ static int connect_patiently(int fd, const struct sockaddr *addr, socklen_t len)
             return 0;
         if (errno != EAGAIN)
             return -errno;
-        err = px_sleep(pause);
+        if (!px__is_fiber(self))
+            return PX_ENOFIBER;
+        err = pause_on(self, fd, duration);
         if (err)
             return err;
-        if (pause < 64 * PX_MSEC)
-            pause *= 2;
+        if (duration < 64 * PX_MSEC)
+            duration *= 2;
     }
 }
 
@@ -496,7 +558,7 @@ int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
     err = px_nonblock(fd);
     if (err)
         return err;
-    err = connect_patiently(fd, addr, len);
+    err = connect_patiently(self, fd, addr, len);
     if (err != -EINPROGRESS && err != -EINTR)
         return err;
     do {

@@ -20,7 +20,7 @@
 #include <parataxis/io.h>
 
 #include "poller/wake.h"
-#include "scheduler.h"
+#include "loop.h"
 
 #define BATCH 64
 #define WAKE_KEY UINT64_MAX

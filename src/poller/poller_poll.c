@@ -17,7 +17,7 @@
 #include <parataxis/io.h>
 
 #include "poller/wake.h"
-#include "scheduler.h"
+#include "loop.h"
 
 struct watched {
     size_t count; /* entry 0 is the wake-up */
