@@ -12,6 +12,12 @@
 
 #include "base/panic.h"
 
+/* What px_await_all() waits for; it lies on the awaiter's stack. */
+struct claims {
+    px_fiber **fibers;
+    size_t n;
+};
+
 /* Give the fibers back that are not waited for any more. */
 static void unclaim(px_fiber *self, px_fiber **fibers, size_t n)
 {
@@ -21,12 +27,18 @@ static void unclaim(px_fiber *self, px_fiber **fibers, size_t n)
     }
 }
 
+/* From this moment on none of them counts down for `self`. */
 static bool await_interrupt(px_fiber *self, int code)
 {
-    px_fiber *one = self->waits_on;
+    if (self->flags & PX_FIBER_AWAITS_ALL) {
+        const struct claims *claims = self->waits_on;
 
-    if (one)
+        unclaim(self, claims->fibers, claims->n);
+    } else {
+        px_fiber *one = self->waits_on;
+
         one->awaiter = NULL;
+    }
     px__ready(self, code);
     return true;
 }
@@ -111,6 +123,7 @@ static int claim(px_fiber *self, px_fiber **fibers, size_t n)
 int px_await_all(px_fiber **fibers, size_t n, int *results)
 {
     px_fiber *self = px__self;
+    struct claims claims = {fibers, n};
     int64_t running = 0;
     int err;
 
@@ -139,18 +152,18 @@ int px_await_all(px_fiber **fibers, size_t n, int *results)
         running += fibers[i]->state != PX_STATE_DONE;
     if (running) {
         err = px__may_park(self);
-        if (!err) {
-            self->waits_on = NULL;
+        if (err) {
+            unclaim(self, fibers, n);
+        } else {
+            self->waits_on = &claims;
             self->waiter.want = running;
             self->flags |= PX_FIBER_AWAITS_ALL;
             err = px__park(self, &await_class);
             self->flags &= (uint8_t)~PX_FIBER_AWAITS_ALL;
         }
     }
-    if (err) {
-        unclaim(self, fibers, n);
-        return err;
-    }
+    if (err)
+        return err; /* they were let go when it was decided */
     for (size_t i = 0; i < n; i++) {
         if (results)
             results[i] = fibers[i]->result;

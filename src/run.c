@@ -59,7 +59,7 @@ static int check_options(const px_run_options *options)
     if (options->clock != PX_CLOCK_REAL && options->clock != PX_CLOCK_VIRTUAL)
         return PX_EINVAL;
     if (options->stack_size > PX_STACK_MAXIMUM ||
-        options->guard_size > PX_STACK_MAXIMUM || options->timer_slack < 0)
+        options->guard_size > PX_STACK_MAXIMUM)
         return PX_EINVAL;
     return 0;
 }
@@ -74,6 +74,8 @@ static px_loop *loop_new(const px_run_options *options)
     loop->options = *options;
     if (!loop->options.stack_size)
         loop->options.stack_size = PX_STACK_DEFAULT;
+    if (loop->options.timer_slack < 0)
+        loop->options.timer_slack = 0;
     loop->run = atomic_fetch_add(&runs, 1) + 1;
     if (__cxa_get_globals)
         loop->exceptions = __cxa_get_globals();

@@ -63,15 +63,25 @@ static void end(px_fiber *self, int result)
     }
 }
 
+/* Run when the body is unwound: it should have returned instead. */
+static void check_returned(const bool *returned)
+{
+    if (!*returned)
+        px__panic("px_run", "the body ended by pthread_exit or a cancelled "
+                            "thread, which the other fibers need");
+}
+
 void px__spawn_body(void *fiber)
 {
     px_fiber *self = fiber;
+    bool returned PX_CLEANUP(check_returned) = false;
     px_scope body;
     int result;
 
     PX_NOTE_ARRIVAL(self);
     px__scope_enter_body(&body, self);
     result = self->fn(self->arg);
+    returned = true;
     if (px__self != self)
         px__panic("px_run", "fiber %lld of the parent process returned in a "
                             "forked child", (long long)self->id);

@@ -125,13 +125,11 @@ static void add_mutex(struct text *text, const px_fiber *fiber)
 
 static void add_await(struct text *text, const px_fiber *fiber)
 {
-    const px_fiber *awaited = fiber->waits_on;
-
-    if (awaited) {
-        add(text, "the end of ");
-        add_fiber(text, awaited);
-    } else {
+    if (fiber->flags & PX_FIBER_AWAITS_ALL) {
         add(text, "the end of %" PRId64 " fibers", fiber->waiter.want);
+    } else {
+        add(text, "the end of ");
+        add_fiber(text, fiber->waits_on);
     }
 }
 
