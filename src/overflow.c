@@ -63,7 +63,7 @@ static void report(const px_loop *loop, const char *low, const char *address)
             add_text(&line, "'");
         }
         add_text(&line, " (stack of ");
-        add_number(&line, (uint64_t)(self->stack.top - low));
+        add_number(&line, (uint64_t)px__stack_size(&self->stack));
     } else {
         add_text(&line, "the stack of another fiber (of ");
         add_number(&line, (uint64_t)px__stack_usable(

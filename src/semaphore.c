@@ -120,7 +120,7 @@ static int add(px_sem *sem, int64_t diff)
     return 0;
 }
 
-static PX_COLD int down_slowly(px_sem *sem, px_fiber *self,
+static PX_NOINLINE int down_slowly(px_sem *sem, px_fiber *self,
                                const struct px_wait_class *waiting,
                                int64_t want)
 {

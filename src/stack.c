@@ -68,6 +68,7 @@ struct px_slab {
     char *base;
     size_t slot; /* bytes */
     size_t guard;
+    size_t usable;
     uint32_t count;
     uint32_t carved;
     uint32_t cold;       /* the first cold stack, NONE if there is none */
@@ -188,9 +189,10 @@ static char *map(size_t size)
 }
 
 static struct px_slab *slab_new(struct px_stack_pool *pool,
-                                struct px_stack_class *class, size_t slot)
+                                struct px_stack_class *class, size_t usable)
 {
     struct px_slab *slab = calloc(1, sizeof(*slab));
+    size_t slot = pool->guard + usable + round_up(SPARE, pool->page);
     size_t count = class->made < FIRST_SLAB     ? FIRST_SLAB
                    : class->made > LARGEST_SLAB ? LARGEST_SLAB
                                                 : class->made;
@@ -214,6 +216,7 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
         return NULL;
     }
     slab->slot = slot;
+    slab->usable = usable;
     slab->guard = pool->guard;
     slab->count = (uint32_t)count;
     slab->cold = NONE;
@@ -286,9 +289,7 @@ static PX_COLD int acquire_new(struct px_stack_pool *pool,
         *out = take_cold(class);
     } else {
         if (!class->carving || class->carving->carved == class->carving->count)
-            class->carving =
-                slab_new(pool, class,
-                         pool->guard + usable + round_up(SPARE, pool->page));
+            class->carving = slab_new(pool, class, usable);
         ok = class->carving && carve(class->carving, out);
     }
     errno = saved;
@@ -351,6 +352,11 @@ void px__stack_release(struct px_stack_pool *pool, struct px_stack stack)
     warm->stack = stack;
     class->warm = warm;
     class->warm_count++;
+}
+
+size_t px__stack_size(const struct px_stack *stack)
+{
+    return stack->slab->usable;
 }
 
 size_t px__stack_usable(const struct px_stack_pool *pool, size_t size)

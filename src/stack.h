@@ -52,6 +52,8 @@ int px__stack_acquire(struct px_stack_pool *pool, size_t size,
 /* Give a stack back. Not the one that this code runs on. */
 void px__stack_release(struct px_stack_pool *pool, struct px_stack stack);
 
+/* How many bytes a stack was made to hold. */
+size_t px__stack_size(const struct px_stack *stack);
 /* How many bytes a stack asked for with `size` can use. */
 size_t px__stack_usable(const struct px_stack_pool *pool, size_t size);
 

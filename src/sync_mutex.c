@@ -33,7 +33,7 @@ static inline void give_to(px_mutex *mutex, px_fiber *fiber)
     fiber->locks++;
 }
 
-static PX_COLD int lock_slowly(px_mutex *mutex, px_fiber *self)
+static PX_NOINLINE int lock_slowly(px_mutex *mutex, px_fiber *self)
 {
     int err;
 

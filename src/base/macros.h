@@ -13,6 +13,8 @@
 
 /* Out of line and out of the way: the paths that are not the usual one. */
 #define PX_COLD __attribute__((cold, noinline))
+/* Kept apart from a fast path that would otherwise save registers for it. */
+#define PX_NOINLINE __attribute__((noinline))
 /* Hot paths start on a cache line of their own: their speed must not depend
  * on what happens to stand before them. */
 #define PX_HOT __attribute__((aligned(64)))
