@@ -25,6 +25,8 @@ px_fiber px__off_fiber = {.attention = PX_LOOK_OFF_FIBER,
 
 _Thread_local px_fiber *px__self = &px__off_fiber;
 
+PX_SANITIZER_DEFINITIONS
+
 static PX_COLD bool arena_grow(struct px_fiber_arena *arena)
 {
     int saved = errno;

@@ -38,7 +38,7 @@ struct pool {
     struct job *first; /* guarded by the lock, as all below */
     struct job *last;
     size_t queued;
-    size_t idle; /* threads that wait for work */
+    size_t idle; /* threads without a job, or that have finished theirs */
     size_t count;
     size_t cap;
     bool stopping;
@@ -87,18 +87,20 @@ static void *worker(void *arg)
     for (;;) {
         struct job *job;
 
-        while (!pool->first && !pool->stopping) {
-            pool->idle++;
+        while (!pool->first && !pool->stopping)
             (void)pthread_cond_wait(&pool->work, &pool->lock);
-            pool->idle--;
-        }
         job = pool->first;
         if (!job)
             break;
         take_out(pool, job);
         job->started = true;
+        pool->idle--;
         (void)pthread_mutex_unlock(&pool->lock);
         job->result = job->fn(job->arg);
+        /* Before the fiber can know, and offload the next. */
+        (void)pthread_mutex_lock(&pool->lock);
+        pool->idle++;
+        (void)pthread_mutex_unlock(&pool->lock);
         px__inbox_push(pool->loop, &job->remote);
         (void)pthread_mutex_lock(&pool->lock);
     }
@@ -119,6 +121,7 @@ static int start_thread(struct pool *pool)
     if (err)
         return PX_EAGAIN;
     pool->count++;
+    pool->idle++;
     return 0;
 }
 

@@ -111,6 +111,7 @@ static void deliver(px_loop *loop, struct px_remote *remote)
 
     PX_NOTE_BIRTH(fiber, fiber->stack.low,
                   (size_t)(fiber->stack.top - fiber->stack.low));
+    PX_NOTE_NAME(fiber, "");
     px__enlist(loop, fiber);
     px__enqueue(loop, fiber);
 }

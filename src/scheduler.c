@@ -247,19 +247,33 @@ static PX_COLD int go_idle(px_loop *loop, px_fiber *self)
     return switch_to(loop, self, next ? next : &loop->host);
 }
 
-static inline int go_on(px_loop *loop, px_fiber *self)
+/* Go on with the next: the general case. */
+static PX_NOINLINE int go_on_slowly(px_loop *loop, px_fiber *self)
 {
     px_fiber *next;
 
-    if (PX_UNLIKELY(--loop->countdown < 0))
+    if (loop->countdown < 0)
         look_around(loop);
     next = pop(loop);
-    if (PX_UNLIKELY(!next))
+    if (!next)
         return go_idle(loop, self);
-    if (PX_UNLIKELY(next == self)) {
+    if (next == self) {
         self->state = PX_STATE_RUNNING;
         return self->verdict;
     }
+    return switch_to(loop, self, next);
+}
+
+/* Go on with the next: the usual case. Everything else is a tail call, so that
+ * no register is saved here. */
+static inline int go_on(px_loop *loop, px_fiber *self)
+{
+    px_fiber *next = loop->queues[0].head;
+
+    if (PX_UNLIKELY(--loop->countdown < 0 || loop->shuffles || loop->eager ||
+                    !next || next == self))
+        return go_on_slowly(loop, self);
+    loop->queues[0].head = next->next;
     return switch_to(loop, self, next);
 }
 
@@ -267,11 +281,11 @@ PX_HOT int px__park(px_fiber *self, const struct px_wait_class *waiting)
 {
     px_loop *loop = self->loop;
 
+    if (PX_UNLIKELY(self->attention & PX_LOOK_DEADLINE))
+        return px__park_until(self, waiting, PX_FOREVER);
     self->waiting = waiting;
     self->state = PX_STATE_PARKED;
     self->since = loop->now;
-    if (PX_UNLIKELY(self->attention & PX_LOOK_DEADLINE))
-        px__timer_arm(self, PX_FOREVER);
     return go_on(loop, self);
 }
 
@@ -284,21 +298,35 @@ int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
     self->state = PX_STATE_PARKED;
     self->since = loop->now;
     px__timer_arm(self, when);
-    return go_on(loop, self);
+    loop->countdown--;
+    return go_on_slowly(loop, self);
+}
+
+/* Nobody else is ready: that is a time to look around. */
+static PX_NOINLINE int requeue_alone(px_fiber *self, int verdict)
+{
+    px_loop *loop = self->loop;
+
+    if (!px__has_ready(loop))
+        look_around(loop);
+    if (!px__has_ready(loop))
+        return verdict;
+    self->verdict = verdict;
+    self->state = PX_STATE_READY;
+    push(loop, self);
+    loop->countdown--;
+    return go_on_slowly(loop, self);
 }
 
 PX_HOT int px__requeue(px_fiber *self, int verdict)
 {
     px_loop *loop = self->loop;
 
-    if (PX_UNLIKELY(!px__has_ready(loop))) {
-        look_around(loop);
-        if (!px__has_ready(loop))
-            return verdict;
-    }
+    if (PX_UNLIKELY(!loop->queues[0].head || loop->shuffles))
+        return requeue_alone(self, verdict);
     self->verdict = verdict;
     self->state = PX_STATE_READY;
-    push(loop, self);
+    queue_push(&loop->queues[0], self);
     return go_on(loop, self);
 }
 
@@ -308,7 +336,8 @@ void px__depart(px_fiber *self)
 
     px__bury(loop);
     loop->zombie = self;
-    (void)go_on(loop, self);
+    loop->countdown--;
+    (void)go_on_slowly(loop, self);
     px__panic("px_run", "an ended fiber was resumed");
 }
 
@@ -325,15 +354,23 @@ PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
     return switch_to(loop, self, child);
 }
 
+static PX_NOINLINE void ready_slowly(px_loop *loop, px_fiber *fiber)
+{
+    if (px__heap_holds(&fiber->timer))
+        px__heap_remove(&loop->timers, &fiber->timer);
+    push(loop, fiber);
+}
+
 PX_HOT void px__ready(px_fiber *fiber, int verdict)
 {
     px_loop *loop = fiber->loop;
 
     fiber->verdict = verdict;
     fiber->state = PX_STATE_READY;
-    if (PX_UNLIKELY(px__heap_holds(&fiber->timer)))
-        px__heap_remove(&loop->timers, &fiber->timer);
-    push(loop, fiber);
+    if (PX_UNLIKELY(px__heap_holds(&fiber->timer) || loop->shuffles))
+        ready_slowly(loop, fiber);
+    else
+        queue_push(&loop->queues[0], fiber);
 }
 
 void px__enqueue(px_loop *loop, px_fiber *fiber)

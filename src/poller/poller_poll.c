@@ -13,32 +13,41 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <parataxis/io.h>
 
 #include "poller/wake.h"
 #include "loop.h"
 
+/* A watch, and which file its number meant when it was armed: the number may be
+ * closed and used again. */
+struct watched_file {
+    struct px_watch *watch;
+    dev_t device;
+    ino_t inode;
+};
+
 struct watched {
     size_t count; /* entry 0 is the wake-up */
     size_t room;
     struct pollfd *set;
-    struct px_watch **watches;
+    struct watched_file *files;
 };
 
 static bool grow(struct watched *all)
 {
     size_t room = all->room ? all->room * 2 : 16;
     struct pollfd *set = realloc(all->set, room * sizeof(*set));
-    struct px_watch **watches;
+    struct watched_file *files;
 
     if (!set)
         return false;
     all->set = set;
-    watches = realloc(all->watches, room * sizeof(*watches));
-    if (!watches)
+    files = realloc(all->files, room * sizeof(*files));
+    if (!files)
         return false;
-    all->watches = watches;
+    all->files = files;
     all->room = room;
     return true;
 }
@@ -48,7 +57,7 @@ static void free_watched(struct watched *all)
     if (!all)
         return;
     free(all->set);
-    free(all->watches);
+    free(all->files);
     free(all);
 }
 
@@ -70,7 +79,7 @@ int px__poller_open(struct px_poller *poller)
         return err;
     }
     all->set[0] = (struct pollfd){.fd = px__wake_fd(poller), .events = POLLIN};
-    all->watches[0] = NULL;
+    all->files[0].watch = NULL;
     all->count = 1;
     poller->watched = all;
     poller->is_open = true;
@@ -87,30 +96,6 @@ void px__poller_close(struct px_poller *poller)
     poller->is_open = false;
 }
 
-int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
-{
-    struct watched *all = poller->watched;
-    int events = watch->keep ? PX_READABLE | PX_WRITABLE : watch->events;
-
-    (void)force;
-    if (!watch->registered) {
-        if (all->count == all->room && !grow(all))
-            return PX_ENOMEM;
-        watch->slot = (int)all->count++;
-        all->watches[watch->slot] = watch;
-        watch->registered = true;
-    }
-    /* Armed for writing only while somebody waits for that: level would
-     * report it again and again. */
-    if (watch->keep)
-        events = watch->events;
-    all->set[watch->slot] = (struct pollfd){
-        .fd = watch->fd,
-        .events = (short)((events & PX_READABLE ? POLLIN | POLLPRI : 0) |
-                          (events & PX_WRITABLE ? POLLOUT : 0))};
-    return 0;
-}
-
 void px__poller_forget(struct px_poller *poller, struct px_watch *watch)
 {
     struct watched *all = poller->watched;
@@ -120,9 +105,41 @@ void px__poller_forget(struct px_poller *poller, struct px_watch *watch)
         return;
     last = --all->count;
     all->set[watch->slot] = all->set[last];
-    all->watches[watch->slot] = all->watches[last];
-    all->watches[watch->slot]->slot = watch->slot;
+    all->files[watch->slot] = all->files[last];
+    if (all->files[watch->slot].watch)
+        all->files[watch->slot].watch->slot = watch->slot;
     watch->registered = false;
+}
+
+int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
+{
+    struct watched *all = poller->watched;
+    struct watched_file *file;
+    int events = watch->events;
+    struct stat status;
+
+    (void)force;
+    if (fstat(watch->fd, &status) != 0)
+        return -errno;
+    if (!watch->registered) {
+        if (all->count == all->room && !grow(all))
+            return PX_ENOMEM;
+        watch->slot = (int)all->count++;
+        watch->registered = true;
+    } else {
+        file = &all->files[watch->slot];
+        if (file->device != status.st_dev || file->inode != status.st_ino) {
+            px__poller_forget(poller, watch);
+            return -ENOENT;
+        }
+    }
+    file = &all->files[watch->slot];
+    *file = (struct watched_file){watch, status.st_dev, status.st_ino};
+    all->set[watch->slot] = (struct pollfd){
+        .fd = watch->fd,
+        .events = (short)((events & PX_READABLE ? POLLIN | POLLPRI : 0) |
+                          (events & PX_WRITABLE ? POLLOUT : 0))};
+    return 0;
 }
 
 static int as_milliseconds(px_nsec timeout)
@@ -151,7 +168,7 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
     /* From the end: taking one out moves the last into its place. */
     for (size_t i = all->count; i-- > 1;) {
         short bits = all->set[i].revents;
-        struct px_watch *watch = all->watches[i];
+        struct px_watch *watch = all->files[i].watch;
         int ready = 0;
 
         if (!bits)
