@@ -80,8 +80,6 @@ int px_await(px_fiber *fiber, int *result)
 
     if (err)
         return err;
-    if (!px__is_fiber(self))
-        return PX_ENOFIBER;
     err = px__cancellation_point(self);
     if (err)
         return err;
@@ -132,16 +130,13 @@ int px_await_all(px_fiber **fibers, size_t n, int *results)
     err = claim(self, fibers, n);
     if (err == PX_EBUSY) {
         /* A scope that has fired comes before the state of the handles. */
-        int fired = px__is_fiber(self) ? px__cancellation_point(self)
-                                       : PX_ENOFIBER;
+        int fired = px__cancellation_point(self);
 
         return fired ? fired : err;
     }
     if (err)
         return err;
     unclaim(self, fibers, n);
-    if (!px__is_fiber(self))
-        return PX_ENOFIBER;
     err = px__cancellation_point(self);
     if (err)
         return err;
@@ -181,7 +176,8 @@ int px_cancel_and_await(px_fiber *fiber, int *result)
     if (err)
         return err;
     if (!px__is_fiber(self))
-        return PX_ENOFIBER;
+        return fiber->state == PX_STATE_DONE ? px_await(fiber, result)
+                                             : PX_ENOFIBER;
     if (fiber->awaiter)
         return PX_EBUSY;
     px__scope_push(&shield, self, PX_FOREVER, PX_SCOPE_SHIELD);

@@ -75,11 +75,22 @@ void px__fiber_arena_close(struct px_fiber_arena *arena)
     arena->free = NULL;
 }
 
+char px__printable(char c)
+{
+    unsigned char byte = (unsigned char)c;
+
+    return byte < 0x20 || byte == 0x7f ? '?' : c;
+}
+
 void px__fiber_describe(const px_fiber *fiber, char *out, size_t size)
 {
+    char name[PX_NAME_SIZE] = "";
+
+    for (size_t i = 0; fiber->name && fiber->name[i]; i++)
+        name[i] = px__printable(fiber->name[i]);
     if (fiber->name)
         (void)snprintf(out, size, "fiber %lld '%s'", (long long)fiber->id,
-                       fiber->name);
+                       name);
     else
         (void)snprintf(out, size, "fiber %lld", (long long)fiber->id);
 }

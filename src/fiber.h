@@ -146,6 +146,8 @@ px_fiber *px__fiber_new(struct px_fiber_arena *arena);
 void px__fiber_free(struct px_fiber_arena *arena, px_fiber *fiber);
 void px__fiber_arena_close(struct px_fiber_arena *arena);
 
+/* A byte of a name as a report may show it: a name can not break a line. */
+char px__printable(char c);
 /* "fiber 7 'loader'" */
 void px__fiber_describe(const px_fiber *fiber, char *out, size_t size);
 /* 0 or PX_ENOMEM. */

@@ -270,7 +270,8 @@ int px_map_concurrent(size_t n, size_t limit, int (*fn)(size_t i, void *arg),
     if (limit && limit < (size_t)INT64_MAX)
         group.limit = (int64_t)limit;
     while (!err && item.index < n) {
-        err = px_group_spawn_with(&group, &options, run_item, &item);
+        err = spawn(&group, &options, run_item, &item,
+                    __builtin_return_address(0));
         item.index++;
     }
     /* A spawn that failed is a failure like a child's; one that was refused,

@@ -35,6 +35,15 @@ static void add_text(struct line *line, const char *text)
         line->text[line->length++] = *text++;
 }
 
+static void add_name(struct line *line, const char *name)
+{
+    for (; *name; name++) {
+        char printable[2] = {px__printable(*name), '\0'};
+
+        add_text(line, printable);
+    }
+}
+
 static void add_number(struct line *line, uint64_t number)
 {
     char digits[24];
@@ -59,7 +68,7 @@ static void report(const px_loop *loop, const char *low, const char *address)
         add_number(&line, (uint64_t)self->id);
         if (self->name) {
             add_text(&line, " '");
-            add_text(&line, self->name);
+            add_name(&line, self->name);
             add_text(&line, "'");
         }
         add_text(&line, " (stack of ");
@@ -82,12 +91,20 @@ static void hand_on(int number, siginfo_t *info, void *context)
     const struct sigaction *earlier =
         number == SIGBUS ? &earlier_bus : &earlier_segv;
 
-    if (earlier->sa_flags & SA_SIGINFO)
+    bool was_sent = info->si_code <= 0;
+
+    if (earlier->sa_flags & SA_SIGINFO) {
         earlier->sa_sigaction(number, info, context);
-    else if (earlier->sa_handler != SIG_DFL && earlier->sa_handler != SIG_IGN)
-        earlier->sa_handler(number);
-    else
+    } else if (earlier->sa_handler == SIG_IGN && was_sent) {
+        return;
+    } else if (earlier->sa_handler == SIG_DFL ||
+               earlier->sa_handler == SIG_IGN) {
         (void)signal(number, SIG_DFL);
+        if (was_sent) /* no instruction will fault again */
+            (void)raise(number);
+    } else {
+        earlier->sa_handler(number);
+    }
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)

@@ -20,8 +20,8 @@
  * that what was asked for is always usable.
  *
  * Freed stacks are linked through their own top, which is resident anyway.
- * Beyond PX_WARM_STACKS of them, a freed stack's pages go back to the system,
- * and what is left of it is an index in its slab.
+ * When they could hold more than WARM_BYTES, a freed stack's pages go back to
+ * the system, and what is left of it is an index in its slab.
  */
 #include "stack.h"
 
@@ -49,7 +49,7 @@
 #define MAP_NORESERVE 0
 #endif
 
-#define PX_WARM_STACKS 16384
+#define WARM_BYTES ((size_t)1 << 30)
 #define FIRST_SLAB 16
 #define LARGEST_SLAB 65536
 #define SHIFTS 31 /* times 64 bytes: just below half a page */
@@ -343,7 +343,7 @@ void px__stack_release(struct px_stack_pool *pool, struct px_stack stack)
     px__valgrind_reuse(stack.low, (size_t)(stack.top - stack.low));
     if (pool->wipe)
         memset(stack.low, 0, (size_t)(stack.top - stack.low));
-    if (PX_UNLIKELY(class->warm_count >= PX_WARM_STACKS)) {
+    if (PX_UNLIKELY(class->warm_count * stack.slab->usable >= WARM_BYTES)) {
         release_pages(stack);
         return;
     }

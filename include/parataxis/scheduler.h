@@ -64,7 +64,7 @@ typedef struct px_run_options {
     /** Bytes of the guard below each stack; 0 is one page. */
     size_t guard_size;
     /** The most fibers alive at once, the main one too; beyond it px_spawn()
-     *  is PX_ENOMEM. 0: no bound. */
+     *  is PX_ENOMEM. 0: no bound. What is posted is not bounded by it. */
     size_t max_fibers;
     /** Zero a stack before another fiber gets it. */
     bool wipe_stacks;
@@ -124,7 +124,7 @@ PX_API int px_spawn_with(px_fiber **out, const px_spawn_options *options,
  *  @return 0; with the handle still good: PX_EINVAL for NULL, and for a
  *  detached, a group's or the main fiber; PX_EDEADLK for the caller itself;
  *  PX_EBUSY while another fiber awaits it; PX_ECANCELED, PX_ETIMEDOUT,
- *  PX_ESTALLED, PX_ENOFIBER. */
+ *  PX_ESTALLED, PX_ENOFIBER where it would have to wait off-fiber. */
 PX_API PX_NODISCARD int px_await(px_fiber *fiber, int *result);
 
 /** Wait until all `n` fibers have ended, store their values in `results` (which
