@@ -39,7 +39,7 @@ static bool await_interrupt(px_fiber *self, int code)
 
         one->awaiter = NULL;
     }
-    px__ready(self, code);
+    (void)px__ready(self, code);
     return true;
 }
 

@@ -212,7 +212,7 @@ static void fire_due(px_fiber *fiber)
 
 static bool sleep_interrupt(px_fiber *fiber, int code)
 {
-    px__ready(fiber, code);
+    (void)px__ready(fiber, code);
     return true;
 }
 
@@ -227,7 +227,7 @@ void px__cancel_on_timer(px_fiber *fiber)
     if (fiber->state != PX_STATE_PARKED)
         return;
     if (sleeps && fiber->waiter.want <= fiber->loop->now)
-        px__ready(fiber, 0);
+        (void)px__ready(fiber, 0);
     else
         px__timer_arm(fiber, sleeps ? fiber->waiter.want : PX_FOREVER);
 }

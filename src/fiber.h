@@ -22,7 +22,7 @@
 
 enum px_state {
     PX_STATE_NEW,     /* in the run queue, has not begun */
-    PX_STATE_READY,   /* in the run queue, or among the eager spawners */
+    PX_STATE_READY,   /* in the run queue */
     PX_STATE_RUNNING, /* one at most */
     PX_STATE_PARKED,  /* waits on what `waiting` says */
     PX_STATE_DONE
@@ -91,7 +91,7 @@ struct px_home {
 struct px_fiber {
     /* The switch. */
     void *sp;
-    px_fiber *next;     /* in the run queue, or among the eager spawners */
+    px_fiber *next;     /* in the run queue */
     struct px_loop *loop;
     int verdict;        /* what the call it is parked in will return */
     int errno_kept;

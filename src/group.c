@@ -56,7 +56,7 @@ static void give_places(px_group *group)
 {
     while (group->spawners.head && has_place(group)) {
         group->running++;
-        px__waitq_wake(group->spawners.head, 0);
+        (void)px__waitq_wake(group->spawners.head, 0);
     }
 }
 
@@ -69,7 +69,7 @@ static void give_back(px_group *group)
         px_fiber *waiter = group->waiter;
 
         group->waiter = NULL;
-        px__ready(waiter, 0);
+        (void)px__ready(waiter, 0);
     }
 }
 

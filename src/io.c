@@ -107,7 +107,7 @@ static void wake(px_loop *loop, struct descriptor *descriptor, int events,
         if (!(w->want & events))
             continue;
         loop->io_waits--;
-        px__waitq_wake(w, verdict);
+        (void)px__waitq_wake(w, verdict);
     }
 }
 

@@ -50,7 +50,6 @@ struct px_loop {
     int countdown; /* to the next look around */
     bool shuffles;
     bool virtual;
-    px_fiber *eager;    /* spawners whose child runs, innermost first */
     struct px_queue queues[PX_QUEUES];
     int *errno_at;      /* the thread's errno */
     void **exceptions;  /* the thread's, NULL without a C++ runtime */

@@ -76,7 +76,7 @@ static void deliver(px_loop *loop, struct px_remote *remote)
     struct job *job = PX_CONTAINER_OF(remote, struct job, remote);
 
     loop->offloads--;
-    px__ready(job->fiber, job->result);
+    (void)px__ready(job->fiber, job->result);
 }
 
 static void *worker(void *arg)
@@ -208,7 +208,7 @@ static bool take_back(px_fiber *fiber, int code)
     if (!queued)
         return false;
     fiber->loop->offloads--;
-    px__ready(fiber, code);
+    (void)px__ready(fiber, code);
     return true;
 }
 

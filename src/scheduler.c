@@ -21,8 +21,10 @@
 
 _Thread_local px_loop *px__loop;
 
-/* The run queue. Shuffling spreads the fibers over several queues and takes
- * from one at random: a cheap disorder, the same for the same seed. */
+/* The run queue is queues[0], and a spawner whose child has started eagerly is
+ * put at its head. Shuffling spreads the fibers over the other queues and takes
+ * from one at random: a cheap disorder, the same for the same seed. The first
+ * queue then holds spawners only, and comes first. */
 
 static uint64_t next_random(px_loop *loop)
 {
@@ -54,16 +56,18 @@ static px_fiber *queue_pop(struct px_queue *queue)
 
 static PX_COLD void push_shuffled(px_loop *loop, px_fiber *fiber)
 {
-    queue_push(&loop->queues[next_random(loop) % PX_QUEUES], fiber);
+    size_t at = 1 + next_random(loop) % (PX_QUEUES - 1);
+
+    queue_push(&loop->queues[at], fiber);
 }
 
 static PX_COLD px_fiber *pop_shuffled(px_loop *loop)
 {
-    size_t start = next_random(loop) % PX_QUEUES;
+    size_t start = next_random(loop) % (PX_QUEUES - 1);
     px_fiber *fiber = NULL;
 
-    for (size_t i = 0; !fiber && i < PX_QUEUES; i++)
-        fiber = queue_pop(&loop->queues[(start + i) % PX_QUEUES]);
+    for (size_t i = 0; !fiber && i < PX_QUEUES - 1; i++)
+        fiber = queue_pop(&loop->queues[1 + (start + i) % (PX_QUEUES - 1)]);
     return fiber;
 }
 
@@ -75,25 +79,19 @@ static inline void push(px_loop *loop, px_fiber *fiber)
         queue_push(&loop->queues[0], fiber);
 }
 
-/* The next fiber to run, or NULL. An eager child's spawner comes first. */
-static inline px_fiber *pop(px_loop *loop)
+/* The next fiber to run, or NULL. */
+static px_fiber *pop(px_loop *loop)
 {
-    px_fiber *fiber = loop->eager;
+    px_fiber *fiber = queue_pop(&loop->queues[0]);
 
-    if (fiber) {
-        loop->eager = fiber->next;
-        return fiber;
-    }
-    if (PX_UNLIKELY(loop->shuffles))
-        return pop_shuffled(loop);
-    return queue_pop(&loop->queues[0]);
+    return fiber || !loop->shuffles ? fiber : pop_shuffled(loop);
 }
 
 bool px__has_ready(const px_loop *loop)
 {
-    if (loop->eager || loop->queues[0].head)
-        return true;
-    for (size_t i = 1; loop->shuffles && i < PX_QUEUES; i++) {
+    size_t used = loop->shuffles ? PX_QUEUES : 1;
+
+    for (size_t i = 0; i < used; i++) {
         if (loop->queues[i].head)
             return true;
     }
@@ -141,17 +139,23 @@ static void run_timers(px_loop *loop)
 
 /* Looking for work. */
 
-static PX_COLD void look_around(px_loop *loop)
+static PX_COLD void look_at_everything(px_loop *loop)
 {
     int saved = errno;
 
-    loop->countdown = PX_LOOK_AROUND - 1;
     if (px__inbox_pending(loop))
         px__inbox_deliver(loop);
     run_timers(loop);
     if (loop->io_waits > 0)
         px__poller_wait(&loop->poller, loop, 0);
     errno = saved;
+}
+
+static void look_around(px_loop *loop)
+{
+    loop->countdown = PX_LOOK_AROUND - 1;
+    if (loop->timers.top || loop->io_waits > 0 || px__inbox_pending(loop))
+        look_at_everything(loop);
 }
 
 static bool can_still_wake(px_loop *loop)
@@ -270,8 +274,7 @@ static inline int go_on(px_loop *loop, px_fiber *self)
 {
     px_fiber *next = loop->queues[0].head;
 
-    if (PX_UNLIKELY(--loop->countdown < 0 || loop->shuffles || loop->eager ||
-                    !next || next == self))
+    if (PX_UNLIKELY(--loop->countdown < 0 || !next))
         return go_on_slowly(loop, self);
     loop->queues[0].head = next->next;
     return switch_to(loop, self, next);
@@ -302,32 +305,37 @@ int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
     return go_on_slowly(loop, self);
 }
 
-/* Nobody else is ready: that is a time to look around. */
-static PX_NOINLINE int requeue_alone(px_fiber *self, int verdict)
+/* If nobody else is ready, that is a time to look around. */
+static PX_NOINLINE int requeue_slowly(px_fiber *self, int verdict)
 {
     px_loop *loop = self->loop;
 
-    if (!px__has_ready(loop))
+    if (loop->countdown < 0 || !px__has_ready(loop))
         look_around(loop);
     if (!px__has_ready(loop))
         return verdict;
     self->verdict = verdict;
     self->state = PX_STATE_READY;
     push(loop, self);
-    loop->countdown--;
     return go_on_slowly(loop, self);
 }
 
 PX_HOT int px__requeue(px_fiber *self, int verdict)
 {
     px_loop *loop = self->loop;
+    struct px_queue *queue = &loop->queues[0];
+    px_fiber *next = queue->head;
 
-    if (PX_UNLIKELY(!loop->queues[0].head || loop->shuffles))
-        return requeue_alone(self, verdict);
+    if (PX_UNLIKELY(--loop->countdown < 0 || !next || loop->shuffles))
+        return requeue_slowly(self, verdict);
     self->verdict = verdict;
     self->state = PX_STATE_READY;
-    queue_push(&loop->queues[0], self);
-    return go_on(loop, self);
+    /* Push itself, pop the next: neither can find the queue empty. */
+    self->next = NULL;
+    queue->tail->next = self;
+    queue->tail = self;
+    queue->head = next->next;
+    return switch_to(loop, self, next);
 }
 
 void px__depart(px_fiber *self)
@@ -344,33 +352,37 @@ void px__depart(px_fiber *self)
 PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
 {
     px_loop *loop = self->loop;
+    struct px_queue *queue = &loop->queues[0];
 
     if (PX_UNLIKELY(--loop->countdown < 0))
         look_around(loop);
     self->verdict = 0;
     self->state = PX_STATE_READY;
-    self->next = loop->eager;
-    loop->eager = self;
+    self->next = queue->head;
+    if (!queue->head)
+        queue->tail = self;
+    queue->head = self;
     return switch_to(loop, self, child);
 }
 
-static PX_NOINLINE void ready_slowly(px_loop *loop, px_fiber *fiber)
+static PX_NOINLINE int ready_slowly(px_loop *loop, px_fiber *fiber)
 {
     if (px__heap_holds(&fiber->timer))
         px__heap_remove(&loop->timers, &fiber->timer);
     push(loop, fiber);
+    return 0;
 }
 
-PX_HOT void px__ready(px_fiber *fiber, int verdict)
+PX_HOT int px__ready(px_fiber *fiber, int verdict)
 {
     px_loop *loop = fiber->loop;
 
     fiber->verdict = verdict;
     fiber->state = PX_STATE_READY;
     if (PX_UNLIKELY(px__heap_holds(&fiber->timer) || loop->shuffles))
-        ready_slowly(loop, fiber);
-    else
-        queue_push(&loop->queues[0], fiber);
+        return ready_slowly(loop, fiber);
+    queue_push(&loop->queues[0], fiber);
+    return 0;
 }
 
 void px__enqueue(px_loop *loop, px_fiber *fiber)

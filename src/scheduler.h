@@ -3,8 +3,8 @@
  * scheduler.h - who runs next.
  *
  * Invariants, whenever user code runs:
- *   L1  A fiber is in exactly one place: running; in the run queue or among the
- *       eager spawners (ready); on what it waits for (parked); nowhere (done).
+ *   L1  A fiber is in exactly one place: running; in the run queue (ready); on
+ *       what it waits for (parked); nowhere (done).
  *   L2  Whoever makes a parked fiber ready has taken it off what it waited on,
  *       and decided what its call returns: a wake is a verdict, given once.
  *   L3  A timer is in the heap only while its fiber is parked.
@@ -39,8 +39,9 @@ _Noreturn void px__depart(px_fiber *self);
 /* Go on with `child`, the caller ahead of the run queue. Returns 0. */
 int px__start_eagerly(px_fiber *self, px_fiber *child);
 
-/* The one way to make a fiber ready: its call will return `verdict`. */
-void px__ready(px_fiber *fiber, int verdict);
+/* The one way to make a fiber ready: its call will return `verdict`. Returns 0,
+ * for callers that end with it. */
+int px__ready(px_fiber *fiber, int verdict);
 /* Put a new fiber at the tail of the run queue. */
 void px__enqueue(px_loop *loop, px_fiber *fiber);
 /* Whether something is in the run queue. */

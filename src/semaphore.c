@@ -45,8 +45,8 @@ static inline bool is_above_limit(const px_sem *sem, int64_t want)
     return sem->bound && want > limit_of(sem);
 }
 
-/* Restore I1 after permits were added or the first waiter left. */
-static void serve(px_sem *sem)
+/* Restore I1 after permits were added or the first waiter left. Returns 0. */
+static PX_NOINLINE int serve(px_sem *sem)
 {
     while (sem->waiters.head) {
         struct px_waiter *first = sem->waiters.head;
@@ -55,14 +55,15 @@ static void serve(px_sem *sem)
             break; /* not even for a smaller one behind: that could starve it */
         if (first->fiber->waiting == &down_class)
             sem->count -= first->want;
-        px__waitq_wake(first, 0);
+        (void)px__waitq_wake(first, 0);
     }
+    return 0;
 }
 
 /* An interrupted fiber is off its queue; those behind it may now fit. */
 static void on_abandon(void *sem)
 {
-    serve(sem);
+    (void)serve(sem);
 }
 
 /* Put a waiter where its arrival belongs. */
@@ -107,7 +108,7 @@ static void sort_out(px_sem *sem)
 }
 
 /* Add `diff`, which may be negative, and serve the queue. */
-static int add(px_sem *sem, int64_t diff)
+static inline int add(px_sem *sem, int64_t diff)
 {
     int64_t sum;
 
@@ -116,21 +117,15 @@ static int add(px_sem *sem, int64_t diff)
     if (diff > 0 && sem->bound && sum > limit_of(sem))
         return PX_EOVERFLOW;
     sem->count = sum;
-    serve(sem);
-    return 0;
+    return PX_LIKELY(!sem->waiters.head) ? 0 : serve(sem);
 }
 
-static PX_NOINLINE int down_slowly(px_sem *sem, px_fiber *self,
-                               const struct px_wait_class *waiting,
-                               int64_t want)
+/* Wait in turn. Nothing around the fiber needs a look. */
+static int wait_in_turn(px_sem *sem, px_fiber *self,
+                        const struct px_wait_class *waiting, int64_t want)
 {
-    int err;
-
     if (sem->closed)
         return PX_ECLOSED;
-    err = px__may_park(self);
-    if (err)
-        return err;
     self->waiter.arrival = ++sem->arrivals;
     return px__waitq_wait(is_above_limit(sem, want) ? &sem->passed
                                                     : &sem->waiters,
@@ -140,6 +135,26 @@ static PX_NOINLINE int down_slowly(px_sem *sem, px_fiber *self,
 static inline bool can_take(const px_sem *sem, int64_t n)
 {
     return sem->count >= n && px__waitq_empty(&sem->waiters) && !sem->closed;
+}
+
+/* The whole of a down, or of a wait_available, under scopes or off a fiber. */
+static PX_NOINLINE int down_attentively(px_sem *sem, px_fiber *self,
+                                        const struct px_wait_class *waiting,
+                                        int64_t want)
+{
+    int err = px__look(self);
+
+    if (err || want == 0)
+        return err;
+    if (can_take(sem, want)) {
+        if (waiting == &down_class)
+            sem->count -= want;
+        return 0;
+    }
+    if (sem->closed)
+        return PX_ECLOSED;
+    err = px__look_before_wait(self);
+    return err ? err : wait_in_turn(sem, self, waiting, want);
 }
 
 int px_sem_init(px_sem *sem, int64_t count)
@@ -172,39 +187,33 @@ int px_sem_destroy(px_sem *sem)
 PX_HOT int px_sem_down(px_sem *sem)
 {
     px_fiber *self = px__self;
-    int err;
 
     if (PX_UNLIKELY(!sem))
         return PX_EINVAL;
     PX_CHECK(sem, "px_sem_down");
-    err = px__cancellation_point(self);
-    if (PX_UNLIKELY(err))
-        return err;
-    if (PX_LIKELY(can_take(sem, 1))) {
-        sem->count--;
-        return 0;
-    }
-    return down_slowly(sem, self, &down_class, 1);
+    if (PX_UNLIKELY(self->attention))
+        return down_attentively(sem, self, &down_class, 1);
+    if (PX_UNLIKELY(!can_take(sem, 1)))
+        return wait_in_turn(sem, self, &down_class, 1);
+    sem->count--;
+    return 0;
 }
 
 PX_HOT int px_sem_down_n(px_sem *sem, int64_t n)
 {
     px_fiber *self = px__self;
-    int err;
 
     if (PX_UNLIKELY(!sem || n < 0))
         return PX_EINVAL;
     PX_CHECK(sem, "px_sem_down_n");
-    err = px__cancellation_point(self);
-    if (PX_UNLIKELY(err))
-        return err;
-    if (n == 0)
+    if (PX_UNLIKELY(self->attention))
+        return down_attentively(sem, self, &down_class, n);
+    if (PX_UNLIKELY(n == 0))
         return 0;
-    if (PX_LIKELY(can_take(sem, n))) {
-        sem->count -= n;
-        return 0;
-    }
-    return down_slowly(sem, self, &down_class, n);
+    if (PX_UNLIKELY(!can_take(sem, n)))
+        return wait_in_turn(sem, self, &down_class, n);
+    sem->count -= n;
+    return 0;
 }
 
 PX_HOT int px_sem_up(px_sem *sem)
@@ -252,17 +261,14 @@ int px_sem_adjust(px_sem *sem, int64_t diff)
 int px_sem_wait_available(px_sem *sem)
 {
     px_fiber *self = px__self;
-    int err;
 
     if (!sem)
         return PX_EINVAL;
     PX_CHECK(sem, "px_sem_wait_available");
-    err = px__cancellation_point(self);
-    if (err)
-        return err;
-    if (can_take(sem, 1))
-        return 0;
-    return down_slowly(sem, self, &available_class, 1);
+    if (self->attention)
+        return down_attentively(sem, self, &available_class, 1);
+    return can_take(sem, 1) ? 0
+                            : wait_in_turn(sem, self, &available_class, 1);
 }
 
 int px_sem_set_limit(px_sem *sem, int64_t limit)
@@ -277,8 +283,7 @@ int px_sem_set_limit(px_sem *sem, int64_t limit)
     sem->count = count;
     sem->bound = ~limit;
     sort_out(sem);
-    serve(sem);
-    return 0;
+    return serve(sem);
 }
 
 int px_sem_close(px_sem *sem)
@@ -348,7 +353,7 @@ size_t px_sem_remove_waiter(px_sem *sem, px_fid id)
     if (!waiter)
         return 0;
     px__waitq_remove(waiter);
-    serve(sem);
+    (void)serve(sem);
     return 1;
 }
 

@@ -59,7 +59,7 @@ static void end(px_fiber *self, int result)
             if (awaiter->result_out)
                 *awaiter->result_out = result;
         }
-        px__ready(awaiter, 0);
+        (void)px__ready(awaiter, 0);
     }
 }
 

@@ -33,16 +33,32 @@ static inline void give_to(px_mutex *mutex, px_fiber *fiber)
     fiber->locks++;
 }
 
-static PX_NOINLINE int lock_slowly(px_mutex *mutex, px_fiber *self)
+/* Wait in turn. Nothing around the fiber needs a look. */
+static int wait_in_turn(px_mutex *mutex, px_fiber *self)
+{
+    if (is_owner(mutex, self))
+        return PX_EDEADLK;
+    return px__waitq_wait(&mutex->waiters, self, &lock_class, mutex, 0);
+}
+
+/* The whole of a lock, under scopes or off a fiber. */
+static PX_NOINLINE int lock_attentively(px_mutex *mutex, px_fiber *self)
 {
     int err;
 
-    if (is_owner(mutex, self))
-        return PX_EDEADLK;
-    err = px__may_park(self);
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = px__look(self);
     if (err)
         return err;
-    return px__waitq_wait(&mutex->waiters, self, &lock_class, mutex, 0);
+    if (!mutex->owner) {
+        give_to(mutex, self);
+        return 0;
+    }
+    if (is_owner(mutex, self))
+        return PX_EDEADLK;
+    err = px__look_before_wait(self);
+    return err ? err : wait_in_turn(mutex, self);
 }
 
 int px_mutex_init(px_mutex *mutex)
@@ -67,23 +83,16 @@ int px_mutex_destroy(px_mutex *mutex)
 PX_HOT int px_mutex_lock(px_mutex *mutex)
 {
     px_fiber *self = px__self;
-    int err;
 
     if (PX_UNLIKELY(!mutex))
         return PX_EINVAL;
     PX_CHECK(mutex, "px_mutex_lock");
-    if (PX_UNLIKELY(self->attention)) {
-        if (!px__is_fiber(self))
-            return PX_ENOFIBER;
-        err = px__look(self);
-        if (err)
-            return err;
-    }
-    if (PX_LIKELY(!mutex->owner)) {
-        give_to(mutex, self);
-        return 0;
-    }
-    return lock_slowly(mutex, self);
+    if (PX_UNLIKELY(self->attention))
+        return lock_attentively(mutex, self);
+    if (PX_UNLIKELY(mutex->owner))
+        return wait_in_turn(mutex, self);
+    give_to(mutex, self);
+    return 0;
 }
 
 int px_mutex_try_lock(px_mutex *mutex)
@@ -120,8 +129,7 @@ PX_HOT int px_mutex_unlock(px_mutex *mutex)
         return 0;
     }
     give_to(mutex, first->fiber);
-    px__waitq_wake(first, 0);
-    return 0;
+    return px__waitq_wake(first, 0);
 }
 
 px_fid px_mutex_owner(const px_mutex *mutex)

@@ -2,7 +2,7 @@
 /* wait_queue.c - see wait_queue.h. A doubly linked list: leaving is O(1). */
 #include "wait_queue.h"
 
-void px__waitq_append(px_waitq *queue, struct px_waiter *waiter)
+static inline void append(px_waitq *queue, struct px_waiter *waiter)
 {
     waiter->queue = queue;
     waiter->next = NULL;
@@ -14,7 +14,7 @@ void px__waitq_append(px_waitq *queue, struct px_waiter *waiter)
     queue->tail = waiter;
 }
 
-void px__waitq_remove(struct px_waiter *waiter)
+static inline void take_off(struct px_waiter *waiter)
 {
     px_waitq *queue = waiter->queue;
 
@@ -29,26 +29,36 @@ void px__waitq_remove(struct px_waiter *waiter)
     waiter->queue = NULL;
 }
 
+void px__waitq_append(px_waitq *queue, struct px_waiter *waiter)
+{
+    append(queue, waiter);
+}
+
+void px__waitq_remove(struct px_waiter *waiter)
+{
+    take_off(waiter);
+}
+
 PX_HOT int px__waitq_wait(px_waitq *queue, px_fiber *self,
                           const struct px_wait_class *waiting, void *object,
                           int64_t want)
 {
     self->waits_on = object;
     self->waiter.want = want;
-    px__waitq_append(queue, &self->waiter);
+    append(queue, &self->waiter);
     return px__park(self, waiting);
 }
 
-void px__waitq_wake(struct px_waiter *waiter, int verdict)
+PX_HOT int px__waitq_wake(struct px_waiter *waiter, int verdict)
 {
-    px__waitq_remove(waiter);
-    px__ready(waiter->fiber, verdict);
+    take_off(waiter);
+    return px__ready(waiter->fiber, verdict);
 }
 
 void px__waitq_wake_all(px_waitq *queue, int verdict)
 {
     while (queue->head)
-        px__waitq_wake(queue->head, verdict);
+        (void)px__waitq_wake(queue->head, verdict);
 }
 
 bool px__waitq_interrupt(px_fiber *fiber, int code)
@@ -59,7 +69,7 @@ bool px__waitq_interrupt(px_fiber *fiber, int code)
     /* A removed waiter is in no queue, and parked all the same. */
     if (queue)
         px__waitq_remove(&fiber->waiter);
-    px__ready(fiber, code);
+    (void)px__ready(fiber, code);
     if (queue && waiting->on_abandon)
         waiting->on_abandon(fiber->waits_on);
     return true;

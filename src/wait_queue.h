@@ -26,8 +26,8 @@ int px__waitq_wait(px_waitq *queue, px_fiber *self,
                    const struct px_wait_class *waiting, void *object,
                    int64_t want);
 
-/* Take a waiter off, and make its fiber ready with `verdict`. */
-void px__waitq_wake(struct px_waiter *waiter, int verdict);
+/* Take a waiter off, and make its fiber ready with `verdict`. Returns 0. */
+int px__waitq_wake(struct px_waiter *waiter, int verdict);
 /* Do so with all of them, in order. */
 void px__waitq_wake_all(px_waitq *queue, int verdict);
 
