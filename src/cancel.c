@@ -68,12 +68,11 @@ static inline void settle(px_scope *scope)
 static inline void settle_attention(px_fiber *fiber)
 {
     const px_scope *scope = fiber->scope;
-    uint32_t fired = scope->reach ? PX_LOOK_FIRED : 0;
 
-    if (fired && !(fiber->attention & PX_LOOK_FIRED))
-        fiber->failures = 0;
     fiber->attention =
-        fired | (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0);
+        (scope->reach ? PX_LOOK_FIRED : 0u) |
+        (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0u) |
+        (fiber->failures ? PX_LOOK_FAILURES : 0u);
 }
 
 /* The fibers inside `scope`, outer before inner, linked by mark. */
@@ -251,12 +250,19 @@ static void notice_deadline(px_fiber *self)
         fire_due(self);
 }
 
+/* This point does not fail, unless its own look finds a reason. */
+static void end_of_failures(px_fiber *self)
+{
+    self->failures = 0;
+    self->attention &= ~(uint32_t)PX_LOOK_FAILURES;
+}
+
 /* What attention asks for, but for failing. */
 static void look(px_fiber *self)
 {
     if (self->attention & PX_LOOK_FIRED)
         return;
-    self->failures = 0;
+    end_of_failures(self);
     if (++self->looks >= LOOKS)
         notice_deadline(self);
 }
@@ -274,7 +280,7 @@ PX_COLD int px__look_before_wait(px_fiber *self)
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
     if (!(self->attention & PX_LOOK_FIRED)) {
-        self->failures = 0;
+        end_of_failures(self);
         notice_deadline(self);
     }
     return self->attention & PX_LOOK_FIRED ? fail(self) : 0;

@@ -41,7 +41,8 @@ enum {                          /* px_fiber.flags */
 enum {                      /* px_fiber.attention */
     PX_LOOK_FIRED = 1,      /* a scope that reaches the fiber has fired */
     PX_LOOK_DEADLINE = 2,   /* a deadline around it may pass */
-    PX_LOOK_OFF_FIBER = 4   /* this is no fiber */
+    PX_LOOK_FAILURES = 4,   /* points have failed; the next success ends the row */
+    PX_LOOK_OFF_FIBER = 8   /* this is no fiber */
 };
 
 /* A place in a queue. It lies in the record of the fiber that waits, which

@@ -33,7 +33,8 @@
  * A scope usually lies on the fiber's stack (the heap is fine) and must stay
  * where it is from enter to leave. Scopes are left in reverse order by the
  * fiber that entered them. A fiber's body leaves its scopes before it returns;
- * those it does not are forgotten, their memory never read again.
+ * those it does not are forgotten, their memory never read again, and must not
+ * be used again before they are entered anew.
  */
 #ifndef PARATAXIS_CANCEL_H
 #define PARATAXIS_CANCEL_H
