@@ -279,11 +279,15 @@ PX_COLD int px__look_before_wait(px_fiber *self)
 {
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    if (!(self->attention & PX_LOOK_FIRED)) {
-        end_of_failures(self);
-        notice_deadline(self);
-    }
-    return self->attention & PX_LOOK_FIRED ? fail(self) : 0;
+    if (self->attention & PX_LOOK_FIRED)
+        return fail(self);
+    end_of_failures(self);
+    notice_deadline(self);
+    /* As if it had parked, and the timer had fired at once: the others get
+     * their turn, however short the timeouts of a loop are. */
+    return self->attention & PX_LOOK_FIRED
+               ? px__requeue(self, self->scope->reach)
+               : 0;
 }
 
 int px_check(void)
