@@ -478,4 +478,5 @@ void px__loop_run(px_loop *loop)
         }
     }
     px__bury(loop);
+    PX_NOTE_END();
 }

@@ -63,16 +63,23 @@ struct px_annotation {
     size_t size;
     void *fake_stack; /* ASan */
     void *tsan;
+    unsigned uses; /* of the TSan context */
     struct px_annotation *left; /* the one that was left to get here */
 };
 #define PX_ANNOTATION struct px_annotation annotation;
 
 /* Making and destroying a TSan context costs a millisecond, a switch a ten
- * thousandth of it: a few are kept, by thread, and used again. */
+ * thousandth of it: a few are kept while the run lasts, and used again. Not too
+ * often: the frames that a fiber ends in stay on the context's shadow stack. */
 #if defined(PX_TSAN)
+#define PX_TSAN_USES 1000
+#define PX_TSAN_SPARES 256
 struct px_tsan_spares {
     size_t count;
-    void *contexts[256];
+    struct {
+        void *context;
+        unsigned uses;
+    } spares[PX_TSAN_SPARES];
 };
 extern _Thread_local struct px_tsan_spares px__tsan_spares;
 #define PX_SANITIZER_DEFINITIONS                                               \
@@ -95,21 +102,42 @@ static inline void px__note_birth(struct px_annotation *note, const void *low,
     note->size = size;
     note->fake_stack = NULL;
 #if defined(PX_TSAN)
-    note->tsan = px__tsan_spares.count
-                     ? px__tsan_spares.contexts[--px__tsan_spares.count]
-                     : __tsan_create_fiber(0);
+    if (px__tsan_spares.count > 0) {
+        size_t last = --px__tsan_spares.count;
+
+        note->tsan = px__tsan_spares.spares[last].context;
+        note->uses = px__tsan_spares.spares[last].uses;
+    } else {
+        note->tsan = __tsan_create_fiber(0);
+        note->uses = 0;
+    }
+    note->uses++;
 #endif
 }
 
 static inline void px__note_death(struct px_annotation *note)
 {
 #if defined(PX_TSAN)
-    if (px__tsan_spares.count < 256)
-        px__tsan_spares.contexts[px__tsan_spares.count++] = note->tsan;
-    else
+    if (note->uses < PX_TSAN_USES && px__tsan_spares.count < PX_TSAN_SPARES) {
+        size_t next = px__tsan_spares.count++;
+
+        px__tsan_spares.spares[next].context = note->tsan;
+        px__tsan_spares.spares[next].uses = note->uses;
+    } else {
         __tsan_destroy_fiber(note->tsan);
+    }
 #endif
     note->tsan = NULL;
+}
+
+/* On the thread's own stack, when every fiber has ended. */
+static inline void px__note_end(void)
+{
+#if defined(PX_TSAN)
+    while (px__tsan_spares.count > 0)
+        __tsan_destroy_fiber(
+            px__tsan_spares.spares[--px__tsan_spares.count].context);
+#endif
 }
 
 static inline void px__note_name(struct px_annotation *note, const char *name)
@@ -180,6 +208,7 @@ px__note_switch(struct px_annotation *self, struct px_annotation *next,
 #define PX_NOTE_ARRIVAL(fiber) px__note_arrival(&(fiber)->annotation)
 #define PX_NOTE_NAME(fiber, name) px__note_name(&(fiber)->annotation, name)
 #define PX_NOTE_DEATH(fiber) px__note_death(&(fiber)->annotation)
+#define PX_NOTE_END() px__note_end()
 #else
 #define PX_ANNOTATION
 #define PX_SWITCH(self, next, dying)                                           \
@@ -189,6 +218,7 @@ px__note_switch(struct px_annotation *self, struct px_annotation *next,
 #define PX_NOTE_ARRIVAL(fiber) ((void)(fiber))
 #define PX_NOTE_NAME(fiber, name) ((void)(fiber))
 #define PX_NOTE_DEATH(fiber) ((void)(fiber))
+#define PX_NOTE_END() ((void)0)
 #endif
 
 #if !defined(PX_SANITIZER_DEFINITIONS)
