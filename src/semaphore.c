@@ -146,15 +146,18 @@ static PX_NOINLINE int down_attentively(px_sem *sem, px_fiber *self,
 
     if (err || want == 0)
         return err;
-    if (can_take(sem, want)) {
-        if (waiting == &down_class)
-            sem->count -= want;
-        return 0;
+    /* Looking closer comes before deciding: a deadline that it notices may
+     * interrupt those who are queued here, and not reach this fiber. */
+    if (!can_take(sem, want) && !sem->closed) {
+        err = px__look_before_wait(self);
+        if (err)
+            return err;
     }
-    if (sem->closed)
-        return PX_ECLOSED;
-    err = px__look_before_wait(self);
-    return err ? err : wait_in_turn(sem, self, waiting, want);
+    if (!can_take(sem, want))
+        return wait_in_turn(sem, self, waiting, want);
+    if (waiting == &down_class)
+        sem->count -= want;
+    return 0;
 }
 
 int px_sem_init(px_sem *sem, int64_t count)
