@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_abort.c - misuse that no code can report ends the process, with one
+ * line naming the function, the fiber and the cause; and what exit(), abort()
+ * and pthread_exit() do in a fiber.
+ *
+ * Each end is that of a child process, whose standard error is read.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/px_scale.h"
+#include "support/px_test.h"
+
+static int nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static char output[8192];
+
+struct child {
+    void (*fn)(void *);
+    void *arg;
+};
+
+static void run_child(void *arg)
+{
+    const struct child *child = arg;
+    const struct rlimit none = {0, 0};
+
+    (void)setrlimit(RLIMIT_CORE, &none);
+    child->fn(child->arg);
+}
+
+static void expect_abort(void (*fn)(void *), void *arg)
+{
+    struct child child = {fn, arg};
+    int status = in_child(run_child, &child, output, sizeof(output));
+
+    forget_emulator(output);
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+        print_message("status %x, stderr: %s\n", (unsigned)status, output);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGABRT);
+}
+
+static void expect_one_line(void)
+{
+    const char *end = strchr(output, '\n');
+
+    assert_non_null(end);
+    if (!PX_UNDER_ASAN && !PX_UNDER_TSAN)
+        assert_string_equal(end, "\n");
+}
+
+static int return_with_open_group(void *arg)
+{
+    px_group group;
+
+    if (px_set_name(px_self(), "careless") || px_group_open(&group))
+        return 1;
+    if (arg && px_group_spawn(&group, nothing, NULL))
+        return 1;
+    return 0;
+}
+
+static int spawn_careless(void *arg)
+{
+    px_fiber *fiber = NULL;
+
+    if (px_spawn(NULL, nothing, NULL) ||
+        px_spawn(&fiber, return_with_open_group, arg))
+        return 1;
+    return px_await(fiber, NULL);
+}
+
+static void run_careless_main(void *arg)
+{
+    (void)px_run(return_with_open_group, arg);
+}
+
+static void run_careless_child(void *arg)
+{
+    (void)px_run(spawn_careless, arg);
+}
+
+static void returning_with_an_open_group_aborts_naming_the_fiber(void **state)
+{
+    (void)state;
+    for (int with_child = 0; with_child < 2; with_child++) {
+        void *arg = with_child ? state : NULL;
+
+        expect_abort(run_careless_main, arg);
+        expect_one_line();
+        assert_non_null(strstr(output, "fiber 0 'careless'"));
+        assert_non_null(strstr(output, "group"));
+        expect_abort(run_careless_child, arg);
+        expect_one_line();
+        assert_non_null(strstr(output, "fiber 2 'careless'"));
+        assert_non_null(strstr(output, "group"));
+    }
+}
+
+static int return_inside_group_and_scope(void *arg)
+{
+    px_group group;
+    px_scope scope;
+
+    (void)arg;
+    return px_group_open(&group) || px_scope_enter(&scope, PX_SEC);
+}
+
+static void run_inside_both(void *arg)
+{
+    (void)px_run(return_inside_group_and_scope, arg);
+}
+
+static void an_open_group_is_found_behind_a_scope(void **state)
+{
+    (void)state;
+    expect_abort(run_inside_both, NULL);
+    expect_one_line();
+    assert_non_null(strstr(output, "fiber 0"));
+    assert_non_null(strstr(output, "group"));
+}
+
+static int exit_thread(void *arg)
+{
+    if (px_set_name(px_self(), "leaver") || px_yield())
+        return 1;
+    pthread_exit(arg);
+}
+
+static int spawn_leaver(void *arg)
+{
+    px_fiber *fiber = NULL;
+
+    if (px_spawn(&fiber, exit_thread, arg))
+        return 1;
+    return px_await(fiber, NULL);
+}
+
+static void run_leaver(void *arg)
+{
+    (void)px_run(exit_thread, arg);
+}
+
+static void *run_leaver_in_thread(void *arg)
+{
+    (void)px_run(spawn_leaver, arg);
+    return NULL;
+}
+
+static void run_leaving_thread(void *arg)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, run_leaver_in_thread, arg))
+        _exit(1);
+    (void)pthread_join(thread, NULL);
+}
+
+static void pthread_exit_in_a_fiber_aborts(void **state)
+{
+    (void)state;
+    expect_abort(run_leaver, NULL);
+    assert_non_null(strstr(output, "fiber 0 'leaver'"));
+    assert_non_null(strstr(output, "pthread_exit"));
+    expect_one_line();
+    expect_abort(run_leaving_thread, NULL);
+    assert_non_null(strstr(output, "fiber 1 'leaver'"));
+    assert_non_null(strstr(output, "pthread_exit"));
+    expect_one_line();
+}
+
+static void say_goodbye(void)
+{
+    (void)!write(2, "goodbye", 7);
+}
+
+static int exit_process(void *arg)
+{
+    if (px_yield())
+        return 1;
+    exit(*(int *)arg);
+}
+
+static int exit_in_child_fiber(void *arg)
+{
+    px_fiber *fiber = NULL;
+
+    if (px_spawn(NULL, exit_process, arg) || px_spawn(&fiber, nothing, NULL))
+        return 1;
+    return px_sleep(PX_SEC);
+}
+
+static void run_and_exit(void *arg)
+{
+    (void)atexit(say_goodbye);
+    (void)px_run(exit_process, arg);
+}
+
+static void run_and_exit_in_child_fiber(void *arg)
+{
+    (void)atexit(say_goodbye);
+    (void)px_run(exit_in_child_fiber, arg);
+}
+
+static void exit_in_a_fiber_runs_the_exit_handlers(void **state)
+{
+    int value = 9;
+    int status;
+
+    (void)state;
+    status = in_child(run_and_exit, &value, output, sizeof(output));
+    assert_true(WIFEXITED(status));
+    /* a leak checker that looks at the end may have another opinion */
+    assert_true(WEXITSTATUS(status) == 9 || PX_UNDER_ASAN);
+    assert_int_equal(strncmp(output, "goodbye", 7), 0);
+    status = in_child(run_and_exit_in_child_fiber, &value, output,
+                      sizeof(output));
+    assert_true(WIFEXITED(status));
+    assert_true(WEXITSTATUS(status) == 9 || PX_UNDER_ASAN);
+    assert_int_equal(strncmp(output, "goodbye", 7), 0);
+}
+
+static int abort_here(void *arg)
+{
+    (void)arg;
+    if (px_yield())
+        return 1;
+    abort();
+}
+
+static void run_and_abort(void *arg)
+{
+    (void)px_run(abort_here, arg);
+}
+
+static void abort_in_a_fiber_is_an_abort(void **state)
+{
+    (void)state;
+    expect_abort(run_and_abort, NULL);
+}
+
+/* --- What only a checked build notices ----------------------------------------- */
+
+#ifdef PX_CHECKED
+
+static int end_with_lock(void *arg)
+{
+    return px_mutex_lock(arg);
+}
+
+static void use_destroyed_sem(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(1);
+
+    (void)px_sem_destroy(&sem);
+    (void)px_sem_up(&sem);
+    (void)arg;
+}
+
+static void use_destroyed_mutex(void *arg)
+{
+    px_mutex lock = PX_MUTEX_INIT;
+
+    (void)px_mutex_destroy(&lock);
+    (void)px_mutex_owner(&lock);
+    (void)px_mutex_unlock(&lock);
+    (void)arg;
+}
+
+static void use_destroyed_waitgroup(void *arg)
+{
+    px_waitgroup wg = PX_WAITGROUP_INIT(0);
+
+    (void)px_waitgroup_destroy(&wg);
+    (void)px_waitgroup_add(&wg, 1);
+    (void)arg;
+}
+
+static void use_uninitialised_sem(void *arg)
+{
+    px_sem sem;
+
+    (void)arg;
+    memset(&sem, 0xa5, sizeof(sem));
+    (void)px_sem_try_down(&sem);
+}
+
+static int use_consumed_handle(void *arg)
+{
+    px_mutex *lock = arg;
+    /* it ended as an owner, so that its record is still there */
+    px_fiber *fiber = start_handle(end_with_lock, lock);
+
+    if (px_await(fiber, NULL))
+        return 1;
+    return px_await(fiber, NULL);
+}
+
+static void run_consumed_handle(void *arg)
+{
+    px_mutex lock = PX_MUTEX_INIT;
+
+    (void)px_run(use_consumed_handle, &lock);
+    (void)arg;
+}
+
+static void a_checked_build_aborts_naming_function_and_object(void **state)
+{
+    (void)state;
+    expect_abort(use_destroyed_sem, NULL);
+    assert_non_null(strstr(output, "px_sem_up"));
+    assert_non_null(strstr(output, "destroyed"));
+    expect_abort(use_destroyed_mutex, NULL);
+    assert_non_null(strstr(output, "px_mutex_"));
+    assert_non_null(strstr(output, "destroyed"));
+    expect_abort(use_destroyed_waitgroup, NULL);
+    assert_non_null(strstr(output, "px_waitgroup_add"));
+    assert_non_null(strstr(output, "destroyed"));
+    expect_abort(use_uninitialised_sem, NULL);
+    assert_non_null(strstr(output, "px_sem_try_down"));
+    assert_non_null(strstr(output, "initialised"));
+    expect_abort(run_consumed_handle, NULL);
+    assert_non_null(strstr(output, "px_await"));
+    assert_non_null(strstr(output, "consumed"));
+}
+
+#else
+
+static void a_checked_build_aborts_naming_function_and_object(void **state)
+{
+    (void)state;
+    print_message("skipped: not a checked build (PARATAXIS_CHECKED)\n");
+    skip();
+}
+
+#endif
+
+static const struct CMUnitTest tests[] = {
+    PX_TEST(returning_with_an_open_group_aborts_naming_the_fiber),
+    PX_TEST(an_open_group_is_found_behind_a_scope),
+    PX_TEST(pthread_exit_in_a_fiber_aborts),
+    PX_TEST(exit_in_a_fiber_runs_the_exit_handlers),
+    PX_TEST(abort_in_a_fiber_is_an_abort),
+    PX_TEST(a_checked_build_aborts_naming_function_and_object),
+};
+
+PX_TEST_MAIN(tests)
