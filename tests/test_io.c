@@ -1,0 +1,1431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_io.c - the transfers: px_read, px_write, px_write_all, px_accept,
+ * px_connect, and px_nonblock.
+ *
+ * Most of it is run over every kind of descriptor there is, blocking ones too:
+ * those are never changed and never stop the loop. A transfer that blocked it
+ * shows as a hang, as reader and writer are fibers of one thread.
+ */
+#define _GNU_SOURCE 1
+
+#include "px_test_io.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <termios.h>
+
+/* ---- kinds of descriptors: [0] is read from, [1] is written to ---- */
+
+struct kind {
+    const char *name;
+    void (*open)(int ends[2]);
+};
+
+static void blocking_pipe(int ends[2])
+{
+    open_pipe(ends, 0);
+}
+
+static void nonblocking_pipe(int ends[2])
+{
+    open_pipe(ends, O_NONBLOCK);
+}
+
+static void blocking_pair(int ends[2])
+{
+    open_pair(ends, 0);
+}
+
+static void nonblocking_pair(int ends[2])
+{
+    open_pair(ends, SOCK_NONBLOCK);
+}
+
+static int raw_terminal(int *slave)
+{
+    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    char name[64];
+    struct termios mode;
+
+    EXPECT(master >= 0);
+    EXPECT_EQ(grantpt(master), 0);
+    EXPECT_EQ(unlockpt(master), 0);
+    EXPECT_EQ(ptsname_r(master, name, sizeof(name)), 0);
+    *slave = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    EXPECT(*slave >= 0);
+    EXPECT_EQ(tcgetattr(*slave, &mode), 0);
+    cfmakeraw(&mode);
+    EXPECT_EQ(tcsetattr(*slave, TCSANOW, &mode), 0);
+    return master;
+}
+
+static void terminal_in(int ends[2])
+{
+    ends[1] = raw_terminal(&ends[0]);
+}
+
+static void terminal_out(int ends[2])
+{
+    ends[0] = raw_terminal(&ends[1]);
+}
+
+/* The first four deliver at once; a terminal does so in its own time. */
+static const struct kind kinds[] = {
+    {"pipe", blocking_pipe},
+    {"non-blocking pipe", nonblocking_pipe},
+    {"socket pair", blocking_pair},
+    {"non-blocking socket pair", nonblocking_pair},
+    {"terminal, to the slave", terminal_in},
+    {"terminal, to the master", terminal_out},
+};
+enum { PROMPT = 4, SOCKETS = 2, ALL = 6 };
+
+/* Run the body for the kinds from `first` to before `last`. The flags of both
+ * ends are afterwards what they were before. */
+static void check_kinds(px_fn body, int first, int last)
+{
+    for (int i = first; i < last; i++) {
+        int ends[2], before[2];
+
+        kinds[i].open(ends);
+        before[0] = fcntl(ends[0], F_GETFL);
+        before[1] = fcntl(ends[1], F_GETFL);
+        run_fibers(body, ends);
+        for (int end = 0; end < 2; end++) {
+            int after = fcntl(ends[end], F_GETFL);
+
+            if (after != -1 && after != before[end])
+                note("%s: changed; ", kinds[i].name);
+            if (after != -1)
+                EXPECT_EQ(px_close(ends[end]), 0);
+        }
+    }
+    assert_log("");
+}
+
+/* ---- reading ---- */
+
+static int takes_what_is_there(void *arg)
+{
+    int *ends = arg;
+    char bytes[10] = {0};
+
+    EXPECT_EQ(write(ends[1], "abc", 3), 3);
+    EXPECT_EQ(px_read(ends[0], bytes, 2), 2);
+    EXPECT(memcmp(bytes, "ab", 2) == 0);
+    EXPECT_EQ(px_read(ends[0], bytes, sizeof(bytes)), 1);
+    EXPECT_EQ(bytes[0], 'c');
+    EXPECT_EQ(px_now(), 0);
+    return 0;
+}
+
+static void a_read_takes_what_is_there_without_waiting(void **state)
+{
+    (void)state;
+    check_kinds(takes_what_is_there, 0, PROMPT);
+}
+
+static int waits_for_bytes(void *arg)
+{
+    int *ends = arg, flags[2];
+    px_fiber *fiber;
+
+    struct transfer t = {.fd = ends[0]};
+    flags[0] = fcntl(ends[0], F_GETFL);
+    flags[1] = fcntl(ends[1], F_GETFL);
+    for (int i = 0; i < 50; i++) {
+        t.done = false;
+        fiber = start_handle(read_it, &t);
+        settle();
+        EXPECT(!t.done);
+        EXPECT_EQ(fcntl(ends[0], F_GETFL), flags[0]);
+        EXPECT_EQ(fcntl(ends[1], F_GETFL), flags[1]);
+        EXPECT_EQ(px_write(ends[1], "x", 1), 1);
+        EXPECT_EQ(px_await(fiber, NULL), 0);
+        EXPECT_EQ(t.result, 1);
+        EXPECT_EQ(t.bytes[0], 'x');
+    }
+    return 0;
+}
+
+static void a_read_waits_and_leaves_the_descriptor_as_it_is(void **state)
+{
+    (void)state;
+    check_kinds(waits_for_bytes, 0, ALL);
+}
+
+static int end_of_file(void *arg)
+{
+    int *ends = arg;
+    char byte;
+
+    struct transfer t = {.fd = ends[0]};
+    start(read_it, &t);
+    settle();
+    EXPECT(!t.done);
+    EXPECT_EQ(px_close(ends[1]), 0);
+    settle();
+    EXPECT(t.done);
+    EXPECT_EQ(t.result, 0);
+    EXPECT_EQ(px_read(ends[0], &byte, 1), 0);
+    return 0;
+}
+
+static void a_read_at_the_end_is_0(void **state)
+{
+    (void)state;
+    check_kinds(end_of_file, 0, PROMPT);
+}
+
+static int data_before_the_end(void *arg)
+{
+    int *ends = arg;
+    char bytes[8];
+
+    EXPECT_EQ(px_write(ends[1], "abc", 3), 3);
+    EXPECT_EQ(px_close(ends[1]), 0);
+    EXPECT_EQ(px_read(ends[0], bytes, sizeof(bytes)), 3);
+    EXPECT_EQ(px_read(ends[0], bytes, sizeof(bytes)), 0);
+    return 0;
+}
+
+static void what_was_sent_comes_before_the_end(void **state)
+{
+    (void)state;
+    check_kinds(data_before_the_end, 0, PROMPT);
+}
+
+static int half_close(void *arg)
+{
+    int *ends = arg;
+
+    struct transfer t = {.fd = ends[0]};
+    start(read_it, &t);
+    settle();
+    EXPECT_EQ(shutdown(ends[1], SHUT_WR), 0);
+    settle();
+    EXPECT(t.done);
+    EXPECT_EQ(t.result, 0);
+    EXPECT_EQ(px_write(ends[0], "still", 5), 5);
+    return 0;
+}
+
+static void a_half_closed_peer_ends_the_reading_only(void **state)
+{
+    (void)state;
+    check_kinds(half_close, SOCKETS, PROMPT);
+}
+
+static int one_byte_for_two(void *arg)
+{
+    int *ends = arg;
+
+    struct transfer a = {.fd = ends[0]}, b = {.fd = ends[0]};
+    start(read_it, &a);
+    start(read_it, &b);
+    settle();
+    put(ends[1], 'x');
+    settle();
+    EXPECT(a.done != b.done);
+    put(ends[1], 'y');
+    settle();
+    EXPECT(a.done && b.done);
+    EXPECT_EQ(a.result, 1);
+    EXPECT_EQ(b.result, 1);
+    EXPECT_EQ(a.bytes[0] + b.bytes[0], 'x' + 'y');
+    return 0;
+}
+
+static void of_two_readers_one_gets_the_byte_and_one_waits_on(void **state)
+{
+    (void)state;
+    check_kinds(one_byte_for_two, 0, PROMPT);
+}
+
+/* ---- writing ---- */
+
+static int waits_for_room(void *arg)
+{
+    int *ends = arg, flags = fcntl(ends[1], F_GETFL);
+    size_t inside;
+
+    struct transfer t = {.fd = ends[1], .bytes = "x", .n = 1};
+    inside = fill(ends[1]);
+    start(write_it, &t);
+    settle();
+    EXPECT(!t.done);
+    EXPECT_EQ(fcntl(ends[1], F_GETFL), flags);
+    EXPECT_EQ(drain(ends[0]), inside);
+    settle();
+    EXPECT(t.done);
+    EXPECT_EQ(t.result, 1);
+    EXPECT_EQ(take(ends[0]), 'x');
+    return 0;
+}
+
+static void a_write_waits_until_there_is_room(void **state)
+{
+    (void)state;
+    check_kinds(waits_for_room, 0, PROMPT);
+}
+
+enum { LARGE = 1 << 20 };
+
+/* Byte i of every long stream here. */
+static char pattern(size_t i)
+{
+    return (char)(i * 31 + i / 251);
+}
+
+static const char *large_block(void)
+{
+    static char block[LARGE];
+
+    if (block[1] != pattern(1)) {
+        for (size_t i = 0; i < LARGE; i++)
+            block[i] = pattern(i);
+    }
+    return block;
+}
+
+static int one_short_transfer(void *arg)
+{
+    int *ends = arg;
+    ssize_t wrote = px_write(ends[1], large_block(), LARGE);
+
+    EXPECT(wrote > 0 && wrote < LARGE);
+    EXPECT_EQ(drain(ends[0]), wrote);
+    return 0;
+}
+
+static void a_write_is_one_transfer_and_may_be_short(void **state)
+{
+    (void)state;
+    check_kinds(one_short_transfer, 0, PROMPT);
+}
+
+struct stream {
+    int fd;
+    size_t size;
+    int result;
+    size_t done;
+    bool in_order;
+};
+
+static int sends_it_all(void *arg)
+{
+    struct stream *s = arg;
+
+    s->result = px_write_all(s->fd, large_block(), s->size, &s->done);
+    return 0;
+}
+
+static int receives_it_all(void *arg)
+{
+    struct stream *s = arg;
+    char bytes[3000];
+    ssize_t got = 0;
+
+    s->in_order = true;
+    while (s->done < s->size &&
+           (got = px_read(s->fd, bytes, sizeof(bytes))) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            s->in_order = s->in_order && bytes[i] == pattern(s->done++);
+    }
+    s->result = got < 0 ? (int)got : 0;
+    return 0;
+}
+
+static size_t stream_size(void)
+{
+    return (size_t)scaled(LARGE, LARGE / 2);
+}
+
+static int long_stream(void *arg)
+{
+    int *ends = arg;
+    px_fiber *fibers[2];
+
+    struct stream in = {.fd = ends[0], .size = stream_size()};
+    struct stream out = {.fd = ends[1], .size = stream_size()};
+    fibers[0] = start_handle(sends_it_all, &out);
+    fibers[1] = start_handle(receives_it_all, &in);
+    EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+    EXPECT_EQ(out.result, 0);
+    EXPECT_EQ(out.done, out.size);
+    EXPECT_EQ(in.result, 0);
+    EXPECT_EQ(in.done, in.size);
+    EXPECT(in.in_order);
+    return 0;
+}
+
+static void a_long_stream_flows_between_two_fibers_of_one_loop(void **state)
+{
+    (void)state;
+    check_kinds(long_stream, 0, ALL);
+}
+
+static int both_ways_at_once(void *arg)
+{
+    int *ends = arg;
+    px_fiber *fibers[4];
+    size_t size = stream_size() / 2;
+
+    struct stream out[2] = {{.fd = ends[0], .size = size},
+                            {.fd = ends[1], .size = size}};
+    struct stream in[2] = {{.fd = ends[0], .size = size},
+                           {.fd = ends[1], .size = size}};
+    for (int i = 0; i < 2; i++) {
+        fibers[i] = start_handle(sends_it_all, &out[i]);
+        fibers[2 + i] = start_handle(receives_it_all, &in[i]);
+    }
+    EXPECT_EQ(px_await_all(fibers, 4, NULL), 0);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(out[i].done, size);
+        EXPECT_EQ(in[i].done, size);
+        EXPECT(in[i].in_order);
+    }
+    return 0;
+}
+
+static void a_descriptor_is_read_and_written_at_the_same_time(void **state)
+{
+    (void)state;
+    check_kinds(both_ways_at_once, SOCKETS, PROMPT);
+}
+
+static int nothing_to_write(void *arg)
+{
+    int *ends = arg;
+    size_t done = 99;
+
+    (void)fill(ends[1]);
+    EXPECT_EQ(px_write_all(ends[1], "", 0, &done), 0);
+    EXPECT_EQ(done, 0);
+    (void)drain(ends[0]);
+    EXPECT_EQ(px_write_all(ends[1], "x", 1, NULL), 0);
+    EXPECT_EQ(px_write_all(ends[1], "yz", 2, &done), 0);
+    EXPECT_EQ(done, 2);
+    EXPECT_EQ(drain(ends[0]), 3);
+    return 0;
+}
+
+static void write_all_of_nothing_is_0_and_done_may_be_NULL(void **state)
+{
+    (void)state;
+    check_kinds(nothing_to_write, 0, PROMPT);
+}
+
+static int times_out_in_the_middle(void *arg)
+{
+    int *ends = arg;
+
+    struct stream out = {.fd = ends[1], .size = LARGE, .done = 99};
+    EXPECT_EQ(px_with_timeout(10 * PX_MSEC, sends_it_all, &out), 0);
+    EXPECT_EQ(out.result, PX_ETIMEDOUT);
+    EXPECT(out.done > 0 && out.done < LARGE);
+    EXPECT_EQ(drain(ends[0]), out.done);
+
+    out.done = 99;
+    EXPECT_EQ(px_with_timeout(0, sends_it_all, &out), 0);
+    EXPECT_EQ(out.result, PX_ETIMEDOUT);
+    EXPECT_EQ(out.done, 0);
+    EXPECT_EQ(drain(ends[0]), 0);
+    return 0;
+}
+
+static void write_all_cut_short_says_how_much_went_out(void **state)
+{
+    (void)state;
+    check_kinds(times_out_in_the_middle, 0, PROMPT);
+}
+
+static int peer_goes_in_the_middle(void *arg)
+{
+    int *ends = arg;
+    size_t taken;
+
+    struct stream out = {.fd = ends[1], .size = LARGE};
+    px_fiber *fiber = start_handle(sends_it_all, &out);
+    settle();
+    taken = drain(ends[0]);
+    settle();
+    taken += drain(ends[0]);
+    EXPECT_EQ(px_close(ends[0]), 0);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    EXPECT_EQ(out.result, PX_EPIPE);
+    EXPECT_EQ(out.done, taken);
+    EXPECT(taken > 0);
+    return 0;
+}
+
+static void write_all_to_a_peer_that_goes_is_EPIPE_and_the_count(void **state)
+{
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN); /* pipes do raise it */
+
+    (void)state;
+    check_kinds(peer_goes_in_the_middle, 0, PROMPT);
+    (void)signal(SIGPIPE, before);
+}
+
+static int whole_messages(void *arg)
+{
+    static const int types[] = {SOCK_SEQPACKET, SOCK_DGRAM,
+                                SOCK_SEQPACKET | SOCK_NONBLOCK,
+                                SOCK_DGRAM | SOCK_NONBLOCK};
+    static char bytes[20000];
+    size_t done;
+
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        int ends[2];
+
+        EXPECT_EQ(socketpair(AF_UNIX, types[i] | SOCK_CLOEXEC, 0, ends), 0);
+        EXPECT_EQ(px_write(ends[1], large_block(), 9000), 9000);
+        EXPECT_EQ(px_write_all(ends[1], large_block(), 10000, &done), 0);
+        EXPECT_EQ(done, 10000);
+        EXPECT_EQ(px_read(ends[0], bytes, sizeof(bytes)), 9000);
+        EXPECT_EQ(px_read(ends[0], bytes, sizeof(bytes)), 10000);
+        px_close_both(ends);
+    }
+    return 0;
+}
+
+static void a_message_is_sent_whole(void **state)
+{
+    (void)state;
+    check(whole_messages);
+}
+
+/* ---- SIGPIPE ---- */
+
+static int writes_to_closed_sockets(void *arg)
+{
+    size_t done = 99;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int ends[2];
+
+        open_pair(ends, i ? SOCK_NONBLOCK : 0);
+        EXPECT_EQ(px_close(ends[0]), 0);
+        EXPECT_EQ(px_write(ends[1], "x", 1), PX_EPIPE);
+        EXPECT_EQ(px_write_all(ends[1], "x", 1, &done), PX_EPIPE);
+        EXPECT_EQ(done, 0);
+        EXPECT_EQ(px_close(ends[1]), 0);
+    }
+    return 0;
+}
+
+static volatile sig_atomic_t handled;
+
+static void count_signal(int number)
+{
+    (void)number;
+    handled++;
+}
+
+static void R115_a_write_to_a_closed_socket_raises_no_SIGPIPE(void **state)
+{
+    struct sigaction handler = {.sa_handler = count_signal}, after, before;
+
+    (void)state;
+    EXPECT_EQ(sigaction(SIGPIPE, &handler, &before), 0);
+    handled = 0;
+    check(writes_to_closed_sockets);
+    EXPECT_EQ(sigaction(SIGPIPE, &before, &after), 0);
+    assert_int_equal(handled, 0);
+    assert_true(after.sa_handler == count_signal);
+    assert_log("");
+}
+
+static void writes_with_the_default(void *arg)
+{
+    struct sigaction after;
+    px_run_options options = {.clock = PX_CLOCK_VIRTUAL};
+
+    (void)arg;
+    (void)signal(SIGPIPE, SIG_DFL);
+    if (px_run_with(&options, writes_to_closed_sockets, NULL) != 0)
+        _exit(1);
+    if (sigaction(SIGPIPE, NULL, &after) != 0 || after.sa_handler != SIG_DFL)
+        _exit(2);
+}
+
+static void R115_with_SIGPIPE_at_its_default_the_process_lives(void **state)
+{
+    char output[256];
+
+    (void)state;
+    assert_int_equal(in_child(writes_with_the_default, NULL, output,
+                              sizeof(output)),
+                     0);
+    assert_string_equal(output, "");
+}
+
+static int writes_to_a_closed_pipe(void *arg)
+{
+    int *wrote = arg, ends[2];
+
+    open_pipe(ends, 0);
+    EXPECT_EQ(px_close(ends[0]), 0);
+    *wrote = (int)px_write(ends[1], "x", 1);
+    EXPECT_EQ(px_close(ends[1]), 0);
+    return 0;
+}
+
+static void pipe_with_the_default(void *arg)
+{
+    px_run_options options = {.clock = PX_CLOCK_VIRTUAL};
+
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)px_run_with(&options, writes_to_a_closed_pipe, arg);
+}
+
+static void a_pipe_raises_it_as_write_does_unless_it_is_ignored(void **state)
+{
+    char output[256];
+    int wrote = 0, status;
+    void (*before)(int) = signal(SIGPIPE, SIG_IGN);
+
+    (void)state;
+    run_fibers(writes_to_a_closed_pipe, &wrote);
+    (void)signal(SIGPIPE, before);
+    assert_int_equal(wrote, PX_EPIPE);
+    status = in_child(pipe_with_the_default, &wrote, output, sizeof(output));
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGPIPE);
+    assert_log("");
+}
+
+/* ---- scopes ---- */
+
+static int reads_in_time(void *arg)
+{
+    return px_with_timeout(10 * PX_MSEC, read_it, arg);
+}
+
+static int writes_in_time(void *arg)
+{
+    return px_with_timeout(10 * PX_MSEC, write_it, arg);
+}
+
+static int timed_out(void *arg)
+{
+    int *ends = arg;
+
+    struct transfer r = {.fd = ends[0]};
+    EXPECT_EQ(reads_in_time(&r), 0);
+    EXPECT_EQ(r.result, PX_ETIMEDOUT);
+    EXPECT_EQ(px_now(), 10 * PX_MSEC);
+    put(ends[1], 'x');
+    EXPECT_EQ(reads_in_time(&r), 0);
+    EXPECT_EQ(r.result, 1);
+
+    size_t inside = fill(ends[1]);
+    struct transfer w = {.fd = ends[1], .bytes = "y", .n = 1};
+    EXPECT_EQ(writes_in_time(&w), 0);
+    EXPECT_EQ(w.result, PX_ETIMEDOUT);
+    EXPECT_EQ(drain(ends[0]), inside);
+    EXPECT_EQ(writes_in_time(&w), 0);
+    EXPECT_EQ(w.result, 1);
+    EXPECT_EQ(take(ends[0]), 'y');
+    return 0;
+}
+
+static void timed_out_transfers_move_nothing_and_can_be_tried_again(
+    void **state)
+{
+    (void)state;
+    check_kinds(timed_out, 0, PROMPT);
+}
+
+static int cancelled(void *arg)
+{
+    int *ends = arg;
+    size_t inside;
+    px_fiber *reader, *writer;
+
+    struct transfer r = {.fd = ends[0]};
+    struct transfer w = {.fd = ends[1], .bytes = "y", .n = 1};
+    reader = start_handle(read_it, &r);
+    settle();
+    EXPECT_EQ(px_cancel_and_await(reader, NULL), 0);
+    EXPECT_EQ(r.result, PX_ECANCELED);
+    inside = fill(ends[1]);
+    writer = start_handle(write_it, &w);
+    settle();
+    EXPECT_EQ(px_cancel_and_await(writer, NULL), 0);
+    EXPECT_EQ(w.result, PX_ECANCELED);
+    EXPECT_EQ(drain(ends[0]), inside);
+    return 0;
+}
+
+static void cancelled_transfers_move_nothing(void **state)
+{
+    (void)state;
+    check_kinds(cancelled, 0, PROMPT);
+}
+
+static int one_of_three_gives_up(void *arg)
+{
+    int *ends = arg;
+
+    struct transfer a = {.fd = ends[0], .n = 1}, b = a, c = a;
+    start(read_it, &a);
+    start(reads_in_time, &b);
+    start(read_it, &c);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    EXPECT_EQ(b.result, PX_ETIMEDOUT);
+    EXPECT(!a.done && !c.done);
+    EXPECT_EQ(write(ends[1], "xy", 2), 2);
+    settle();
+    EXPECT_EQ(a.result, 1);
+    EXPECT_EQ(c.result, 1);
+    EXPECT_EQ(a.bytes[0] + c.bytes[0], 'x' + 'y');
+    return 0;
+}
+
+static void a_reader_that_times_out_does_not_disturb_the_others(void **state)
+{
+    (void)state;
+    check_kinds(one_of_three_gives_up, 0, PROMPT);
+}
+
+static int in_a_fired_scope(void *arg)
+{
+    int *ends = arg;
+    char byte = 0;
+    size_t done = 99;
+
+    EXPECT_EQ(px_read(ends[0], &byte, 1), PX_ETIMEDOUT);
+    EXPECT_EQ(px_write(ends[1], "y", 1), PX_ETIMEDOUT);
+    EXPECT_EQ(px_write_all(ends[1], "y", 1, &done), PX_ETIMEDOUT);
+    EXPECT_EQ(done, 0);
+    EXPECT_EQ(px_write_all(ends[1], "", 0, NULL), PX_ETIMEDOUT);
+    EXPECT_EQ(px_read(-1, &byte, 1), PX_ETIMEDOUT);
+    EXPECT_EQ(px_write(-1, "y", 1), PX_ETIMEDOUT);
+    EXPECT_EQ(px_accept(-1, NULL, NULL), PX_ETIMEDOUT);
+    return 0;
+}
+
+static int fired_scope(void *arg)
+{
+    int *ends = arg;
+
+    put(ends[1], 'x');
+    EXPECT_EQ(px_with_timeout(0, in_a_fired_scope, ends), 0);
+    EXPECT_EQ(take(ends[0]), 'x');
+    EXPECT_EQ(drain(ends[0]), 0);
+    return 0;
+}
+
+static void in_a_fired_scope_nothing_is_taken_though_it_is_there(void **state)
+{
+    (void)state;
+    check_kinds(fired_scope, 0, PROMPT);
+}
+
+/* ---- other files, errors, off a fiber ---- */
+
+static int plain_files(void *arg)
+{
+    FILE *file = tmpfile();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int zero = open("/dev/zero", O_RDWR | O_CLOEXEC);
+    int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char bytes[8] = "unread";
+    size_t done;
+
+    (void)arg;
+    EXPECT(file && null >= 0 && zero >= 0 && directory >= 0);
+    if (!file)
+        return 0;
+    EXPECT_EQ(px_write_all(fileno(file), large_block(), 100000, &done), 0);
+    EXPECT_EQ(done, 100000);
+    EXPECT_EQ(px_write(fileno(file), "end", 3), 3);
+    EXPECT_EQ(lseek(fileno(file), 100000, SEEK_SET), 100000);
+    EXPECT_EQ(px_read(fileno(file), bytes, sizeof(bytes)), 3);
+    EXPECT(memcmp(bytes, "end", 3) == 0);
+    EXPECT_EQ(px_read(fileno(file), bytes, sizeof(bytes)), 0);
+    EXPECT_EQ(px_read(null, bytes, sizeof(bytes)), 0);
+    EXPECT_EQ(px_write(null, "x", 1), 1);
+    EXPECT_EQ(px_read(zero, bytes, sizeof(bytes)), (ssize_t)sizeof(bytes));
+    EXPECT_EQ(px_read(directory, bytes, sizeof(bytes)), -EISDIR);
+    EXPECT_EQ(fclose(file), 0);
+    EXPECT_EQ(px_close(null), 0);
+    EXPECT_EQ(px_close(zero), 0);
+    EXPECT_EQ(px_close(directory), 0);
+    return 0;
+}
+
+static void files_and_devices_are_read_and_written_too(void **state)
+{
+    (void)state;
+    check(plain_files);
+}
+
+static int bad_descriptors(void *arg)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int ends[2];
+    char byte;
+    size_t done = 99;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    EXPECT_EQ(px_read(ends[1], &byte, 1), PX_EBADF);
+    EXPECT_EQ(px_write(ends[0], "x", 1), PX_EBADF);
+    EXPECT_EQ(px_accept(ends[0], NULL, NULL), -ENOTSOCK);
+    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address,
+                         sizeof(address)),
+              -ENOTSOCK);
+    px_close_both(ends);
+    for (int i = 0; i < 2; i++) {
+        int fd = i ? ends[0] : -1;
+
+        EXPECT_EQ(px_read(fd, &byte, 1), PX_EBADF);
+        EXPECT_EQ(px_write(fd, "x", 1), PX_EBADF);
+        EXPECT_EQ(px_write_all(fd, "x", 1, &done), PX_EBADF);
+        EXPECT_EQ(done, 0);
+        EXPECT_EQ(px_accept(fd, NULL, NULL), PX_EBADF);
+        EXPECT_EQ(px_connect(fd, (struct sockaddr *)&address,
+                             sizeof(address)),
+                  PX_EBADF);
+        EXPECT_EQ(px_nonblock(fd), PX_EBADF);
+    }
+    return 0;
+}
+
+static void a_descriptor_that_does_not_do_is_told_so(void **state)
+{
+    (void)state;
+    check(bad_descriptors);
+}
+
+static void off_a_fiber_transfers_work_until_they_would_wait(void **state)
+{
+    (void)state;
+    for (int i = 0; i < PROMPT; i++) {
+        int ends[2];
+        char byte = 0;
+        size_t inside, done = 99;
+
+        kinds[i].open(ends);
+        assert_int_equal(px_read(ends[0], &byte, 1), PX_ENOFIBER);
+        assert_int_equal(px_write(ends[1], "x", 1), 1);
+        assert_int_equal(px_write_all(ends[1], "y", 1, &done), 0);
+        assert_int_equal(done, 1);
+        assert_int_equal(px_read(ends[0], &byte, 1), 1);
+        assert_int_equal(byte, 'x');
+        assert_int_equal(drain(ends[0]), 1);
+        inside = fill(ends[1]);
+        assert_int_equal(px_write(ends[1], "x", 1), PX_ENOFIBER);
+        assert_int_equal(px_write_all(ends[1], "y", 1, &done), PX_ENOFIBER);
+        assert_int_equal(done, 0);
+        assert_int_equal(drain(ends[0]), inside);
+        px_close_both(ends);
+    }
+    assert_log("");
+}
+
+static int sets_nonblocking(void *arg)
+{
+    int ends[2], flags;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    EXPECT_EQ(fcntl(ends[1], F_SETFL, O_APPEND), 0);
+    flags = fcntl(ends[1], F_GETFL);
+    EXPECT_EQ(px_nonblock(ends[1]), 0);
+    EXPECT_EQ(fcntl(ends[1], F_GETFL), flags | O_NONBLOCK);
+    EXPECT_EQ(px_nonblock(ends[1]), 0);
+    EXPECT_EQ(fcntl(ends[1], F_GETFL), flags | O_NONBLOCK);
+    close_both(ends);
+    EXPECT_EQ(px_nonblock(ends[1]), PX_EBADF);
+    return 0;
+}
+
+static void nonblock_sets_the_flag_and_keeps_the_others(void **state)
+{
+    (void)state;
+    check(sets_nonblocking);
+    assert_int_equal(px_nonblock(-1), PX_EBADF);
+}
+
+/* ---- one descriptor, many runs; many runs at once ---- */
+
+static int ping_pong(void *arg)
+{
+    int *ends = arg;
+
+    struct transfer t = {.fd = ends[0]};
+    start(read_it, &t);
+    settle();
+    EXPECT(!t.done);
+    EXPECT_EQ(px_write(ends[1], "x", 1), 1);
+    settle();
+    EXPECT_EQ(t.result, 1);
+    return 0;
+}
+
+static void a_descriptor_is_used_in_one_run_after_the_other(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    open_pair(ends, SOCK_NONBLOCK);
+    for (int i = 0; i < 5; i++)
+        run_fibers(ping_pong, ends);
+    px_close_both(ends);
+    assert_log("");
+}
+
+struct rally {
+    int in, out, rounds;
+    long long sum;
+};
+
+static int returns_each_ball(void *arg)
+{
+    struct rally *r = arg;
+    unsigned char ball;
+
+    for (int i = 0; i < r->rounds; i++) {
+        if (px_read(r->in, &ball, 1) != 1)
+            return -1;
+        r->sum += ball;
+        ball = (unsigned char)(ball + 1);
+        if (px_write(r->out, &ball, 1) != 1)
+            return -1;
+    }
+    return 0;
+}
+
+static int plays(void *arg)
+{
+    int there[2], back[2], values[2];
+    px_fiber *players[2];
+    long long *sum = arg;
+
+    open_pipe(there, O_NONBLOCK);
+    open_pipe(back, O_NONBLOCK);
+    struct rally a = {there[0], back[1], scaled(5000, 200), 0};
+    struct rally b = {back[0], there[1], a.rounds, 0};
+    players[0] = start_handle(returns_each_ball, &a);
+    players[1] = start_handle(returns_each_ball, &b);
+    EXPECT_EQ(px_write(there[1], "\0", 1), 1);
+    EXPECT_EQ(px_await_all(players, 2, values), 0);
+    EXPECT(values[0] == 0 && values[1] == 0);
+    px_close_both(there);
+    px_close_both(back);
+    *sum = a.sum + b.sum;
+    return 0;
+}
+
+static long long expected_sum(void)
+{
+    long long sum = 0;
+
+    for (int i = 0; i < 2 * scaled(5000, 200); i++)
+        sum += i % 256;
+    return sum;
+}
+
+static void two_fibers_answer_each_other(void **state)
+{
+    long long sum = 0;
+
+    (void)state;
+    run_fibers(plays, &sum);
+    assert_int_equal(sum, expected_sum());
+    assert_log("");
+}
+
+static void *plays_in_a_thread(void *arg)
+{
+    px_run_options options = {.clock = PX_CLOCK_VIRTUAL};
+
+    return px_run_with(&options, plays, arg) == 0 ? arg : NULL;
+}
+
+static void loops_of_several_threads_keep_their_descriptors_apart(void **state)
+{
+    pthread_t threads[3];
+    long long sums[3] = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, plays_in_a_thread,
+                                        &sums[i]),
+                         0);
+    for (int i = 0; i < 3; i++) {
+        void *result;
+
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, &sums[i]);
+        assert_int_equal(sums[i], expected_sum());
+    }
+    assert_log("");
+}
+
+/* ---- accept and connect ---- */
+
+static int accepts(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int flags = i ? SOCK_NONBLOCK : 0, before;
+        int listener = listen_unix(&address, &size, 5, flags);
+        int client = unix_socket();
+
+        before = fcntl(listener, F_GETFL);
+        struct accepting a = {.listener = listener};
+        start(accept_it, &a);
+        settle();
+        EXPECT(!a.done);
+        EXPECT_EQ(fcntl(listener, F_GETFL), before);
+        EXPECT_EQ(connect(client, (struct sockaddr *)&address, size), 0);
+        settle();
+        EXPECT(a.done && a.result >= 0);
+        EXPECT(fcntl(a.result, F_GETFL) & O_NONBLOCK);
+        EXPECT(fcntl(a.result, F_GETFD) & FD_CLOEXEC);
+        EXPECT_EQ(fcntl(listener, F_GETFL), before);
+        put(client, 'x');
+        EXPECT_EQ(take(a.result), 'x');
+        EXPECT_EQ(px_close(a.result), 0);
+        EXPECT_EQ(px_close(client), 0);
+        EXPECT_EQ(px_close(listener), 0);
+    }
+    return 0;
+}
+
+static void accept_gives_a_nonblocking_descriptor_closed_on_exec(void **state)
+{
+    (void)state;
+    check(accepts);
+}
+
+static int accept_addresses(void *arg)
+{
+    struct sockaddr_in address, peer, mine;
+    socklen_t peer_size = sizeof(peer), my_size = sizeof(mine);
+    int listener = listen_tcp(&address, 5, SOCK_NONBLOCK), served;
+    int client = tcp_socket(0);
+
+    (void)arg;
+    EXPECT_EQ(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    served = px_accept(listener, (struct sockaddr *)&peer, &peer_size);
+    EXPECT(served >= 0);
+    EXPECT_EQ(getsockname(client, (struct sockaddr *)&mine, &my_size), 0);
+    EXPECT_EQ(peer_size, sizeof(peer));
+    EXPECT_EQ(peer.sin_family, AF_INET);
+    EXPECT_EQ(peer.sin_port, mine.sin_port);
+    EXPECT_EQ(px_close(served), 0);
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void accept_tells_the_address_of_the_peer(void **state)
+{
+    (void)state;
+    check_real(accept_addresses);
+}
+
+static int two_acceptors(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int client[2];
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int listener =
+            listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
+        struct accepting a = {.listener = listener}, b = a;
+
+        start(accept_it, &a);
+        start(accept_it, &b);
+        settle();
+        client[0] = unix_socket();
+        client[1] = unix_socket();
+        EXPECT_EQ(connect(client[0], (struct sockaddr *)&address, size), 0);
+        settle();
+        EXPECT(a.done != b.done);
+        EXPECT_EQ(connect(client[1], (struct sockaddr *)&address, size), 0);
+        settle();
+        EXPECT(a.done && b.done && a.result != b.result);
+        EXPECT_EQ(px_close(a.result), 0);
+        EXPECT_EQ(px_close(b.result), 0);
+        EXPECT_EQ(px_close(listener), 0);
+        px_close_both(client);
+    }
+    return 0;
+}
+
+static void of_two_acceptors_one_gets_the_connection(void **state)
+{
+    (void)state;
+    check(two_acceptors);
+}
+
+static int accept_fails(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 5, 0);
+    int plain = unix_socket(), client = unix_socket();
+    struct accepting a = {.listener = listener};
+    px_fiber *fiber;
+
+    (void)arg;
+    EXPECT_EQ(px_accept(plain, NULL, NULL), PX_EINVAL);
+    EXPECT_EQ(px_with_timeout(10 * PX_MSEC, accept_it, &a), 0);
+    EXPECT_EQ(a.result, PX_ETIMEDOUT);
+    fiber = start_handle(accept_it, &a);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    EXPECT_EQ(a.result, PX_ECANCELED);
+
+    /* In a fired scope the connection stays in the queue. */
+    EXPECT_EQ(connect(client, (struct sockaddr *)&address, size), 0);
+    EXPECT_EQ(px_with_timeout(0, accept_it, &a), 0);
+    EXPECT_EQ(a.result, PX_ETIMEDOUT);
+    EXPECT_EQ(accept_it(&a), 0);
+    EXPECT(a.result >= 0);
+    EXPECT_EQ(px_close(a.result), 0);
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(plain), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void an_interrupted_accept_takes_no_connection(void **state)
+{
+    (void)state;
+    check(accept_fails);
+}
+
+static int out_of_descriptors(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        int listener =
+            listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
+        int client = unix_socket();
+        struct accepting a = {.listener = listener};
+        struct rlimit old;
+
+        start(accept_it, &a);
+        settle();
+        EXPECT(!a.done);
+        old = no_more_descriptors();
+        EXPECT_EQ(connect(client, (struct sockaddr *)&address, size), 0);
+        settle();
+        EXPECT(a.done);
+        EXPECT_EQ(a.result, -EMFILE);
+        EXPECT_EQ(px_accept(listener, NULL, NULL), -EMFILE);
+        EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+        EXPECT_EQ(accept_it(&a), 0);
+        EXPECT(a.result >= 0);
+        EXPECT_EQ(px_close(a.result), 0);
+        EXPECT_EQ(px_close(client), 0);
+        EXPECT_EQ(px_close(listener), 0);
+    }
+    return 0;
+}
+
+static void running_out_of_descriptors_is_returned_and_loses_nothing(
+    void **state)
+{
+    (void)state;
+    skip_under_valgrind();
+    check(out_of_descriptors);
+}
+
+static int connects(void *arg)
+{
+    struct sockaddr_in tcp;
+    struct sockaddr_un local;
+    socklen_t size;
+    int tcp_listener = listen_tcp(&tcp, 5, 0), served;
+    int unix_listener = listen_unix(&local, &size, 5, 0);
+    int client = tcp_socket(0);
+
+    (void)arg;
+    EXPECT_EQ(fcntl(client, F_GETFL) & O_NONBLOCK, 0);
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&tcp, sizeof(tcp)), 0);
+    EXPECT(fcntl(client, F_GETFL) & O_NONBLOCK);
+    served = px_accept(tcp_listener, NULL, NULL);
+    EXPECT(served >= 0);
+    EXPECT_EQ(px_write(client, "x", 1), 1);
+    EXPECT_EQ(px_wait_fd(served, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(take(served), 'x');
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(served), 0);
+
+    client = unix_socket();
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&local, size), 0);
+    EXPECT(fcntl(client, F_GETFL) & O_NONBLOCK);
+    served = px_accept(unix_listener, NULL, NULL);
+    EXPECT(served >= 0);
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&local, size), -EISCONN);
+    EXPECT_EQ(px_close(served), 0);
+    EXPECT_EQ(px_close(client), 0);
+
+    client = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&tcp, sizeof(tcp)), 0);
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(tcp_listener), 0);
+    EXPECT_EQ(px_close(unix_listener), 0);
+    return 0;
+}
+
+static void connect_reaches_a_listener_and_sets_nonblocking(void **state)
+{
+    (void)state;
+    check_real(connects);
+}
+
+static int refused(void *arg)
+{
+    struct sockaddr_in tcp = {.sin_family = AF_INET};
+    struct sockaddr_un local;
+    socklen_t size = sizeof(tcp);
+    int silent = tcp_socket(0), client = tcp_socket(0);
+
+    (void)arg;
+    /* Bound, so that nobody else has the port, but not listening. */
+    tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(silent, (struct sockaddr *)&tcp, size), 0);
+    EXPECT_EQ(getsockname(silent, (struct sockaddr *)&tcp, &size), 0);
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&tcp, size),
+              -ECONNREFUSED);
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(silent), 0);
+
+    EXPECT_EQ(px_close(listen_unix(&local, &size, 5, 0)), 0);
+    client = unix_socket();
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&local, size),
+              -ECONNREFUSED);
+    EXPECT_EQ(px_close(client), 0);
+    return 0;
+}
+
+static void a_refused_connection_is_told_so(void **state)
+{
+    (void)state;
+    check_real(refused);
+}
+
+static int interrupted_connects(void *arg)
+{
+    struct mute_listener m;
+    px_fiber *fiber;
+
+    (void)arg;
+    open_mute(&m);
+    struct connecting c = {.fd = tcp_socket(0),
+                           .address = (struct sockaddr *)&m.address,
+                           .size = sizeof(m.address)};
+    fiber = start_handle(connect_it, &c);
+    settle();
+    EXPECT(!c.done);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    EXPECT_EQ(c.result, PX_ECANCELED);
+    EXPECT_EQ(px_close(c.fd), 0);
+
+    c.fd = tcp_socket(0);
+    EXPECT_EQ(px_with_timeout(50 * PX_MSEC, connect_it, &c), 0);
+    EXPECT_EQ(c.result, PX_ETIMEDOUT);
+    EXPECT_EQ(px_now(), 50 * PX_MSEC + 1);
+    EXPECT_EQ(px_close(c.fd), 0);
+
+    /* In a fired scope it does not even begin. */
+    c.fd = tcp_socket(0);
+    EXPECT_EQ(px_with_timeout(0, connect_it, &c), 0);
+    EXPECT_EQ(c.result, PX_ETIMEDOUT);
+    close_mute(&m);
+    m.listener = listen_tcp(&m.address, 5, 0);
+    EXPECT_EQ(connect_it(&c), 0);
+    EXPECT_EQ(c.result, 0);
+    EXPECT_EQ(px_close(c.fd), 0);
+    EXPECT_EQ(px_close(m.listener), 0);
+    return 0;
+}
+
+static void a_connect_that_nobody_answers_is_interrupted_by_scopes(
+    void **state)
+{
+    (void)state;
+    check(interrupted_connects);
+}
+
+static int full_backlog(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 0, 0), served[2];
+    struct connecting c[3];
+    px_fiber *fiber;
+
+    (void)arg;
+    for (int i = 0; i < 3; i++)
+        c[i] = (struct connecting){.fd = unix_socket(),
+                                   .address = (struct sockaddr *)&address,
+                                   .size = size};
+    EXPECT_EQ(connect_it(&c[0]), 0);
+    EXPECT_EQ(c[0].result, 0);
+    EXPECT_EQ(px_with_timeout(50 * PX_MSEC, connect_it, &c[1]), 0);
+    EXPECT_EQ(c[1].result, PX_ETIMEDOUT);
+    fiber = start_handle(connect_it, &c[2]);
+    settle();
+    EXPECT(!c[2].done);
+    served[0] = px_accept(listener, NULL, NULL);
+    EXPECT(served[0] >= 0);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    EXPECT_EQ(c[2].result, 0);
+    served[1] = px_accept(listener, NULL, NULL);
+    EXPECT(served[1] >= 0);
+    EXPECT_EQ(px_write(c[2].fd, "x", 1), 1);
+    EXPECT_EQ(take(served[1]), 'x');
+    px_close_both(served);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(px_close(c[i].fd), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void a_connect_to_a_full_local_backlog_waits_for_a_place(void **state)
+{
+    (void)state;
+    check(full_backlog);
+}
+
+/* ---- all together: an echo server and its clients in one loop ---- */
+
+enum { CLIENTS = 20 };
+
+static int echoes(void *arg)
+{
+    int fd = *(int *)arg;
+    char bytes[512];
+    ssize_t got;
+
+    while ((got = px_read(fd, bytes, sizeof(bytes))) > 0)
+        EXPECT_EQ(px_write_all(fd, bytes, (size_t)got, NULL), 0);
+    EXPECT_EQ(got, 0);
+    EXPECT_EQ(px_close(fd), 0);
+    return 0;
+}
+
+static int serves(void *arg)
+{
+    static const px_spawn_options by_value = {.arg_size = sizeof(int)};
+    int listener = *(int *)arg, fd;
+
+    while ((fd = px_accept(listener, NULL, NULL)) >= 0)
+        EXPECT_EQ(px_spawn_with(NULL, &by_value, echoes, &fd), 0);
+    return fd;
+}
+
+struct client {
+    struct sockaddr_in *address;
+    bool intact;
+};
+
+static int talks(void *arg)
+{
+    struct client *c = arg;
+    int fd = tcp_socket(SOCK_NONBLOCK), values[2];
+    px_fiber *fibers[2];
+
+    EXPECT_EQ(px_connect(fd, (struct sockaddr *)c->address,
+                         sizeof(*c->address)),
+              0);
+    struct stream out = {.fd = fd, .size = (size_t)scaled(100000, 10000)};
+    struct stream in = {.fd = fd, .size = out.size};
+    fibers[0] = start_handle(sends_it_all, &out);
+    fibers[1] = start_handle(receives_it_all, &in);
+    EXPECT_EQ(px_await_all(fibers, 2, values), 0);
+    c->intact = out.done == out.size && in.done == in.size && in.in_order;
+    EXPECT_EQ(px_close(fd), 0);
+    return 0;
+}
+
+static int clients_and_server(void *arg)
+{
+    struct sockaddr_in address;
+    int listener = listen_tcp(&address, CLIENTS, SOCK_NONBLOCK), ended = 0;
+    px_fiber *server = start_handle(serves, &listener), *fibers[CLIENTS];
+    struct client clients[CLIENTS];
+
+    (void)arg;
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct client){&address, false};
+        fibers[i] = start_handle(talks, &clients[i]);
+    }
+    EXPECT_EQ(px_await_all(fibers, CLIENTS, NULL), 0);
+    for (int i = 0; i < CLIENTS; i++)
+        EXPECT(clients[i].intact);
+    EXPECT_EQ(px_cancel_and_await(server, &ended), 0);
+    EXPECT_EQ(ended, PX_ECANCELED);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void an_echo_server_serves_its_clients(void **state)
+{
+    (void)state;
+    check_real(clients_and_server);
+}
+
+static const struct CMUnitTest tests[] = {
+    PX_TEST(a_read_takes_what_is_there_without_waiting),
+    PX_TEST(a_read_waits_and_leaves_the_descriptor_as_it_is),
+    PX_TEST(a_read_at_the_end_is_0),
+    PX_TEST(what_was_sent_comes_before_the_end),
+    PX_TEST(a_half_closed_peer_ends_the_reading_only),
+    PX_TEST(of_two_readers_one_gets_the_byte_and_one_waits_on),
+    PX_TEST(a_write_waits_until_there_is_room),
+    PX_TEST(a_write_is_one_transfer_and_may_be_short),
+    PX_TEST(a_long_stream_flows_between_two_fibers_of_one_loop),
+    PX_TEST(a_descriptor_is_read_and_written_at_the_same_time),
+    PX_TEST(write_all_of_nothing_is_0_and_done_may_be_NULL),
+    PX_TEST(write_all_cut_short_says_how_much_went_out),
+    PX_TEST(write_all_to_a_peer_that_goes_is_EPIPE_and_the_count),
+    PX_TEST(a_message_is_sent_whole),
+    PX_TEST(R115_a_write_to_a_closed_socket_raises_no_SIGPIPE),
+    PX_TEST(R115_with_SIGPIPE_at_its_default_the_process_lives),
+    PX_TEST(a_pipe_raises_it_as_write_does_unless_it_is_ignored),
+    PX_TEST(timed_out_transfers_move_nothing_and_can_be_tried_again),
+    PX_TEST(cancelled_transfers_move_nothing),
+    PX_TEST(a_reader_that_times_out_does_not_disturb_the_others),
+    PX_TEST(in_a_fired_scope_nothing_is_taken_though_it_is_there),
+    PX_TEST(files_and_devices_are_read_and_written_too),
+    PX_TEST(a_descriptor_that_does_not_do_is_told_so),
+    PX_TEST(off_a_fiber_transfers_work_until_they_would_wait),
+    PX_TEST(nonblock_sets_the_flag_and_keeps_the_others),
+    PX_TEST(a_descriptor_is_used_in_one_run_after_the_other),
+    PX_TEST(two_fibers_answer_each_other),
+    PX_TEST(loops_of_several_threads_keep_their_descriptors_apart),
+    PX_TEST(accept_gives_a_nonblocking_descriptor_closed_on_exec),
+    PX_TEST(accept_tells_the_address_of_the_peer),
+    PX_TEST(of_two_acceptors_one_gets_the_connection),
+    PX_TEST(an_interrupted_accept_takes_no_connection),
+    PX_TEST(running_out_of_descriptors_is_returned_and_loses_nothing),
+    PX_TEST(connect_reaches_a_listener_and_sets_nonblocking),
+    PX_TEST(a_refused_connection_is_told_so),
+    PX_TEST(a_connect_that_nobody_answers_is_interrupted_by_scopes),
+    PX_TEST(a_connect_to_a_full_local_backlog_waits_for_a_place),
+    PX_TEST(an_echo_server_serves_its_clients),
+};
+
+PX_TEST_MAIN(tests)

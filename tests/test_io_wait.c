@@ -1,0 +1,1341 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_io_wait.c - px_wait_fd(): level, several waiters, any closer.
+ *
+ * Pipes and socket pairs deliver at once, so settle() sees to it that whoever
+ * can be woken has run: before the virtual clock jumps, descriptors are polled.
+ */
+#define _GNU_SOURCE 1
+
+#include "px_test_io.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+
+enum { BOTH = PX_READABLE | PX_WRITABLE };
+
+/* ---- what is ready ---- */
+
+static int ready_at_once(void *arg)
+{
+    int pipe_ends[2], pair[2];
+
+    (void)arg;
+    open_pipe(pipe_ends, 0);
+    open_pair(pair, 0);
+    EXPECT_EQ(px_wait_fd(pipe_ends[1], PX_WRITABLE), PX_WRITABLE);
+    EXPECT_EQ(px_wait_fd(pair[0], BOTH), PX_WRITABLE);
+    put(pipe_ends[1], 'x');
+    put(pair[1], 'x');
+    EXPECT_EQ(px_wait_fd(pipe_ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_wait_fd(pair[0], BOTH), BOTH);
+    EXPECT_EQ(px_wait_fd(pair[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_wait_fd(pair[0], PX_WRITABLE), PX_WRITABLE);
+    close_both(pipe_ends);
+    close_both(pair);
+    return 0;
+}
+
+static void what_is_ready_and_asked_for_comes_at_once(void **state)
+{
+    (void)state;
+    check(ready_at_once);
+}
+
+static int parks_until_readable(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    put(ends[1], 'x');
+    EXPECT(!w.done);
+    settle();
+    EXPECT(w.done);
+    EXPECT_EQ(w.result, PX_READABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_reader_waits_until_something_comes(void **state)
+{
+    (void)state;
+    check(parks_until_readable);
+}
+
+static int parks_until_writable(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    (void)fill(ends[1]);
+    struct waiting w = {.fd = ends[1], .events = PX_WRITABLE};
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    (void)drain(ends[0]);
+    settle();
+    EXPECT(w.done);
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_writer_waits_until_there_is_room(void **state)
+{
+    (void)state;
+    check(parks_until_writable);
+}
+
+static int level(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    put(ends[1], 'x');
+    for (int i = 0; i < 5; i++)
+        EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(take(ends[0]), 'x');
+
+    /* Nothing is remembered of the readiness that is gone. */
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    put(ends[1], 'y');
+    settle();
+    EXPECT(w.done);
+    close_both(ends);
+    return 0;
+}
+
+static void it_is_level_and_remembers_nothing(void **state)
+{
+    (void)state;
+    check(level);
+}
+
+static int rearms(void *arg)
+{
+    int ends[2], rounds = scaled(1000, 100);
+
+    (void)arg;
+    open_pair(ends, 0);
+    for (int i = 0; i < rounds; i++) {
+        struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+
+        start(wait_for_it, &w);
+        settle();
+        EXPECT(!w.done);
+        put(ends[1], 'x');
+        settle();
+        EXPECT_EQ(w.result, PX_READABLE);
+        EXPECT_EQ(take(ends[0]), 'x');
+    }
+    close_both(ends);
+    return 0;
+}
+
+static void each_call_arms_anew(void **state)
+{
+    (void)state;
+    check(rearms);
+}
+
+static int always_ready(void *arg)
+{
+    FILE *file = tmpfile();
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    int directory = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)arg;
+    EXPECT(file && null >= 0 && directory >= 0);
+    if (!file)
+        return 0;
+    EXPECT_EQ(px_wait_fd(fileno(file), PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_wait_fd(fileno(file), PX_WRITABLE), PX_WRITABLE);
+    EXPECT_EQ(px_wait_fd(fileno(file), BOTH), BOTH);
+    EXPECT_EQ(px_wait_fd(null, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_wait_fd(null, BOTH), BOTH);
+    EXPECT_EQ(px_wait_fd(directory, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_now(), 0);
+    EXPECT_EQ(close(directory), 0);
+    EXPECT_EQ(close(null), 0);
+    EXPECT_EQ(fclose(file), 0);
+    return 0;
+}
+
+static void a_file_that_cannot_be_polled_is_always_ready(void **state)
+{
+    (void)state;
+    check(always_ready);
+}
+
+static int event_descriptor(void *arg)
+{
+    int fd = eventfd(0, EFD_CLOEXEC);
+    uint64_t one = 1;
+
+    (void)arg;
+    struct waiting w = {.fd = fd, .events = PX_READABLE};
+    EXPECT_EQ(px_wait_fd(fd, BOTH), PX_WRITABLE);
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    EXPECT_EQ(write(fd, &one, sizeof(one)), (ssize_t)sizeof(one));
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(close(fd), 0);
+    return 0;
+}
+
+static void other_kinds_of_descriptors_are_waited_for_alike(void **state)
+{
+    (void)state;
+    check(event_descriptor);
+}
+
+/* ---- what is refused, and in which order ---- */
+
+static int refusals(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pair(ends, 0);
+    put(ends[1], 'x');
+    EXPECT_EQ(px_wait_fd(ends[0], 0), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(ends[0], 4), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE | 8), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(ends[0], -1), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(ends[0], INT_MIN), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(-1, 0), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(-1, PX_READABLE), PX_EBADF);
+    EXPECT_EQ(px_wait_fd(INT_MIN, BOTH), PX_EBADF);
+    EXPECT_EQ(px_wait_fd(INT_MAX, PX_WRITABLE), PX_EBADF);
+    close_both(ends);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_EBADF);
+    EXPECT_EQ(px_wait_fd(ends[1], BOTH), PX_EBADF);
+    return 0;
+}
+
+static void bad_events_are_EINVAL_and_no_descriptor_is_EBADF(void **state)
+{
+    (void)state;
+    check(refusals);
+}
+
+static int ready_and_empty(void *arg)
+{
+    int *ends = arg;
+
+    EXPECT_EQ(px_wait_fd(ends[0], 0), PX_EINVAL);
+    EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_ETIMEDOUT);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_ETIMEDOUT);
+    EXPECT_EQ(px_wait_fd(-1, PX_READABLE), PX_ETIMEDOUT);
+    return 7;
+}
+
+static int fired_scope(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    EXPECT_EQ(px_with_timeout(0, ready_and_empty, ends), 7);
+    EXPECT_EQ(px_with_timeout(-5, ready_and_empty, ends), 7);
+    EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_fired_scope_comes_before_readiness_and_before_EBADF(void **state)
+{
+    (void)state;
+    check(fired_scope);
+}
+
+static void off_a_fiber_it_never_waits(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    open_pipe(ends, 0);
+    assert_int_equal(px_wait_fd(ends[0], PX_READABLE), PX_ENOFIBER);
+    assert_int_equal(px_wait_fd(ends[0], 0), PX_EINVAL);
+    put(ends[1], 'x');
+    assert_int_equal(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    assert_int_equal(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
+    close_both(ends);
+    assert_log("");
+}
+
+/* The first wait of a run opens what it waits with: that may fail. */
+static int no_descriptors(void *arg)
+{
+    int ends[2];
+    struct rlimit old;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    old = no_more_descriptors();
+    EXPECT_EQ(wait_for_it(&w), 0);
+    EXPECT_EQ(w.result, -EMFILE);
+    EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
+    EXPECT(px_current_loop() == NULL);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+    w.done = false;
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT(px_current_loop() != NULL);
+    close_both(ends);
+    return 0;
+}
+
+static void without_descriptors_a_wait_is_EMFILE_until_there_are_some(
+    void **state)
+{
+    (void)state;
+    check(no_descriptors);
+}
+
+/* ---- several waiters ---- */
+
+static int several_readers(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w[4] = {{0}};
+    for (int i = 0; i < 4; i++) {
+        w[i].fd = ends[0];
+        w[i].events = PX_READABLE;
+        start(wait_for_it, &w[i]);
+    }
+    settle();
+    put(ends[1], 'x');
+    settle();
+    for (int i = 0; i < 4; i++)
+        EXPECT_EQ(w[i].result, PX_READABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void readiness_wakes_every_waiter_of_its_direction(void **state)
+{
+    (void)state;
+    check(several_readers);
+}
+
+static int directions_apart(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pair(ends, 0);
+    (void)fill(ends[0]);
+    struct waiting r = {.fd = ends[0], .events = PX_READABLE};
+    struct waiting w = {.fd = ends[0], .events = PX_WRITABLE};
+    struct waiting both = {.fd = ends[0], .events = BOTH};
+    start(wait_for_it, &r);
+    start(wait_for_it, &w);
+    start(wait_for_it, &both);
+    settle();
+    EXPECT(!r.done && !w.done && !both.done);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(r.result, PX_READABLE);
+    EXPECT_EQ(both.result, PX_READABLE);
+    EXPECT(!w.done);
+    (void)drain(ends[1]);
+    settle();
+    EXPECT(w.done);
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void readers_and_writers_of_one_descriptor_are_apart(void **state)
+{
+    (void)state;
+    check(directions_apart);
+}
+
+/* Two that give up among five of either direction. */
+struct crowd {
+    int ends[2];
+    struct waiting quitter[2], reader, writer, both;
+};
+
+static int gives_up_after_10ms(void *arg)
+{
+    return px_with_timeout(10 * PX_MSEC, wait_for_it, arg);
+}
+
+static void others_are_still_served(struct crowd *c)
+{
+    EXPECT(!c->reader.done && !c->writer.done && !c->both.done);
+    put(c->ends[1], 'x');
+    settle();
+    EXPECT_EQ(c->reader.result, PX_READABLE);
+    EXPECT_EQ(c->both.result, PX_READABLE);
+    EXPECT(!c->writer.done);
+    (void)drain(c->ends[1]);
+    settle();
+    EXPECT_EQ(c->writer.result, PX_WRITABLE);
+    close_both(c->ends);
+}
+
+static void gather(struct crowd *c)
+{
+    open_pair(c->ends, 0);
+    (void)fill(c->ends[0]);
+    c->quitter[0] = (struct waiting){.fd = c->ends[0], .events = PX_READABLE};
+    c->quitter[1] = (struct waiting){.fd = c->ends[0], .events = PX_WRITABLE};
+    c->reader = (struct waiting){.fd = c->ends[0], .events = PX_READABLE};
+    c->writer = (struct waiting){.fd = c->ends[0], .events = PX_WRITABLE};
+    c->both = (struct waiting){.fd = c->ends[0], .events = BOTH};
+}
+
+static int two_time_out(void *arg)
+{
+    struct crowd c;
+
+    (void)arg;
+    gather(&c);
+    start(gives_up_after_10ms, &c.quitter[0]);
+    start(wait_for_it, &c.reader);
+    start(wait_for_it, &c.writer);
+    start(wait_for_it, &c.both);
+    start(gives_up_after_10ms, &c.quitter[1]);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    EXPECT_EQ(c.quitter[0].result, PX_ETIMEDOUT);
+    EXPECT_EQ(c.quitter[1].result, PX_ETIMEDOUT);
+    others_are_still_served(&c);
+    return 0;
+}
+
+static void one_that_times_out_does_not_disturb_the_others(void **state)
+{
+    (void)state;
+    check(two_time_out);
+}
+
+static int two_are_cancelled(void *arg)
+{
+    struct crowd c;
+    px_fiber *quitter[2];
+
+    (void)arg;
+    gather(&c);
+    start(wait_for_it, &c.reader);
+    quitter[0] = start_handle(wait_for_it, &c.quitter[0]);
+    start(wait_for_it, &c.writer);
+    quitter[1] = start_handle(wait_for_it, &c.quitter[1]);
+    start(wait_for_it, &c.both);
+    settle();
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(px_cancel_and_await(quitter[i], NULL), 0);
+        EXPECT_EQ(c.quitter[i].result, PX_ECANCELED);
+    }
+    others_are_still_served(&c);
+    return 0;
+}
+
+static void one_that_is_cancelled_does_not_disturb_the_others(void **state)
+{
+    (void)state;
+    check(two_are_cancelled);
+}
+
+static int beside_a_transfer(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pair(ends, O_NONBLOCK);
+    struct transfer t = {.fd = ends[0], .n = 1};
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    struct waiting full = {.fd = ends[0], .events = PX_WRITABLE};
+    start(read_it, &t);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_WRITABLE), PX_WRITABLE);
+    (void)fill(ends[0]);
+    start(wait_for_it, &w);
+    start(wait_for_it, &full);
+    settle();
+    EXPECT(!t.done && !w.done && !full.done);
+    EXPECT_EQ(write(ends[1], "xy", 2), 2); /* one of them is left to see */
+    settle();
+    EXPECT_EQ(t.result, 1);
+    EXPECT_EQ(t.bytes[0], 'x');
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT(!full.done);
+    (void)drain(ends[1]);
+    settle();
+    EXPECT_EQ(full.result, PX_WRITABLE);
+
+    /* And the transfers' own registration has outlived all that. */
+    struct transfer again = {.fd = ends[0]};
+    EXPECT_EQ(take(ends[0]), 'y');
+    start(read_it, &again);
+    settle();
+    EXPECT(!again.done);
+    put(ends[1], 'z');
+    settle();
+    EXPECT_EQ(again.result, 1);
+    px_close_both(ends);
+    return 0;
+}
+
+static void it_and_the_transfers_may_share_a_descriptor(void **state)
+{
+    (void)state;
+    check(beside_a_transfer);
+}
+
+static int two_numbers_of_one_file(void *arg)
+{
+    int ends[2], copy;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    copy = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+    struct waiting a = {.fd = ends[0], .events = PX_READABLE};
+    struct waiting b = {.fd = copy, .events = PX_READABLE};
+    start(wait_for_it, &a);
+    start(wait_for_it, &b);
+    settle();
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(a.result, PX_READABLE);
+    EXPECT_EQ(b.result, PX_READABLE);
+    EXPECT_EQ(take(ends[0]), 'x');
+
+    /* Closing one leaves the other, and who waits on it, alone. */
+    a.done = b.done = false;
+    start(wait_for_it, &a);
+    start(wait_for_it, &b);
+    settle();
+    EXPECT_EQ(px_close(ends[0]), 0);
+    settle();
+    EXPECT_EQ(a.result, PX_ECLOSED);
+    EXPECT(!b.done);
+    put(ends[1], 'y');
+    settle();
+    EXPECT(b.done);
+    EXPECT_EQ(b.result, PX_READABLE);
+    EXPECT_EQ(close(copy), 0);
+    EXPECT_EQ(close(ends[1]), 0);
+    return 0;
+}
+
+static void duplicates_of_a_descriptor_are_waited_for_each(void **state)
+{
+    (void)state;
+    check(two_numbers_of_one_file);
+}
+
+enum { CROWD = 100 };
+
+static int many_descriptors(void *arg)
+{
+    static int ends[CROWD][2];
+    static struct waiting w[CROWD];
+
+    (void)arg;
+    for (int i = 0; i < CROWD; i++) {
+        open_pipe(ends[i], 0);
+        w[i] = (struct waiting){.fd = ends[i][0], .events = PX_READABLE};
+        start(wait_for_it, &w[i]);
+    }
+    for (int i = 1; i < CROWD; i += 2)
+        put(ends[i][1], 'x');
+    settle();
+    for (int i = 0; i < CROWD; i++)
+        EXPECT_EQ(w[i].done, i % 2 == 1);
+    for (int i = 0; i < CROWD; i += 2)
+        put(ends[i][1], 'x');
+    settle();
+    for (int i = 0; i < CROWD; i++) {
+        EXPECT_EQ(w[i].result, PX_READABLE);
+        close_both(ends[i]);
+    }
+    return 0;
+}
+
+static void each_of_many_descriptors_wakes_its_own_waiter(void **state)
+{
+    (void)state;
+    check(many_descriptors);
+}
+
+static int high_number(void *arg)
+{
+    struct rlimit limit;
+    int ends[2], high;
+
+    (void)arg;
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    open_pipe(ends, 0);
+    high = limit.rlim_cur > 4096 ? 4095 : (int)limit.rlim_cur - 1;
+    high = fcntl(ends[0], F_DUPFD_CLOEXEC, high);
+    EXPECT(high > 200);
+    struct waiting w = {.fd = high, .events = PX_READABLE};
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(close(high), 0);
+    close_both(ends);
+    return 0;
+}
+
+static void high_descriptor_numbers_work(void **state)
+{
+    (void)state;
+    check(high_number);
+}
+
+/* ---- hang-up, errors, half-closing ---- */
+
+static int pipe_hang_up(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting r = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &r);
+    settle();
+    EXPECT_EQ(close(ends[1]), 0);
+    settle();
+    EXPECT_EQ(r.result, PX_READABLE);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_wait_fd(ends[0], BOTH), BOTH);
+    EXPECT_EQ(close(ends[0]), 0);
+
+    open_pipe(ends, 0);
+    (void)fill(ends[1]);
+    struct waiting w = {.fd = ends[1], .events = PX_WRITABLE};
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    EXPECT_EQ(close(ends[0]), 0);
+    settle();
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    EXPECT_EQ(px_wait_fd(ends[1], BOTH), BOTH);
+    EXPECT_EQ(close(ends[1]), 0);
+    return 0;
+}
+
+static void a_pipe_whose_other_end_has_gone_is_ready(void **state)
+{
+    (void)state;
+    check(pipe_hang_up);
+}
+
+static int socket_hang_up(void *arg)
+{
+    int ends[2];
+    char byte;
+
+    (void)arg;
+    open_pair(ends, 0);
+    (void)fill(ends[0]);
+    struct waiting r = {.fd = ends[0], .events = PX_READABLE};
+    struct waiting w = {.fd = ends[0], .events = PX_WRITABLE};
+    struct waiting both = {.fd = ends[0], .events = BOTH};
+    start(wait_for_it, &r);
+    start(wait_for_it, &w);
+    start(wait_for_it, &both);
+    settle();
+    EXPECT(!r.done && !w.done && !both.done);
+    EXPECT_EQ(close(ends[1]), 0);
+    settle();
+    EXPECT_EQ(r.result, PX_READABLE);
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    EXPECT_EQ(both.result, BOTH);
+    EXPECT(read(ends[0], &byte, 1) <= 0);
+    EXPECT_EQ(close(ends[0]), 0);
+    return 0;
+}
+
+static void a_hang_up_wakes_both_directions(void **state)
+{
+    (void)state;
+    check(socket_hang_up);
+}
+
+static int reset_by_peer(void *arg)
+{
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    struct sockaddr_in address;
+    int listener = listen_tcp(&address, 5, 0);
+    int client = tcp_socket(0), served;
+    px_fiber *fibers[2];
+
+    (void)arg;
+    EXPECT_EQ(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    served = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    EXPECT(served >= 0);
+    (void)fill(client);
+    struct waiting r = {.fd = client, .events = PX_READABLE};
+    struct waiting w = {.fd = client, .events = PX_WRITABLE};
+    fibers[0] = start_handle(wait_for_it, &r);
+    fibers[1] = start_handle(wait_for_it, &w);
+    EXPECT_EQ(setsockopt(served, SOL_SOCKET, SO_LINGER, &at_once,
+                         sizeof(at_once)),
+              0);
+    EXPECT_EQ(close(served), 0);
+    EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+    EXPECT_EQ(r.result, PX_READABLE);
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    EXPECT_EQ(close(client), 0);
+    EXPECT_EQ(close(listener), 0);
+    return 0;
+}
+
+static void a_reset_connection_wakes_both_directions(void **state)
+{
+    (void)state;
+    check_real(reset_by_peer);
+}
+
+static int half_closed(void *arg)
+{
+    int ends[2];
+    char byte;
+
+    (void)arg;
+    open_pair(ends, 0);
+    (void)fill(ends[0]);
+    struct waiting r = {.fd = ends[0], .events = PX_READABLE};
+    struct waiting w = {.fd = ends[0], .events = PX_WRITABLE};
+    start(wait_for_it, &r);
+    start(wait_for_it, &w);
+    settle();
+    EXPECT_EQ(shutdown(ends[1], SHUT_WR), 0);
+    settle();
+    EXPECT_EQ(r.result, PX_READABLE);
+    EXPECT_EQ(read(ends[0], &byte, 1), 0);
+    EXPECT(!w.done); /* the way out is still there, and still full */
+    (void)drain(ends[1]);
+    settle();
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_half_closed_peer_wakes_the_reader_only(void **state)
+{
+    (void)state;
+    check(half_closed);
+}
+
+static int data_then_hang_up(void *arg)
+{
+    int ends[2];
+    char bytes[4];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    put(ends[1], 'x');
+    EXPECT_EQ(close(ends[1]), 0);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(read(ends[0], bytes, sizeof(bytes)), 1);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(read(ends[0], bytes, sizeof(bytes)), 0);
+    EXPECT_EQ(close(ends[0]), 0);
+    return 0;
+}
+
+static void data_come_before_the_hang_up(void **state)
+{
+    (void)state;
+    check(data_then_hang_up);
+}
+
+/* ---- closed behind our back ---- */
+
+/* Close `fd` with close(2) and open a pipe whose read end has that number. */
+static void replace(int fd, int ends[2])
+{
+    EXPECT_EQ(close(fd), 0);
+    open_pipe(ends, 0);
+    if (ends[0] != fd) {
+        EXPECT_EQ(dup3(ends[0], fd, O_CLOEXEC), fd);
+        EXPECT_EQ(close(ends[0]), 0);
+        ends[0] = fd;
+    }
+}
+
+static int plain_close_and_reuse(void *arg)
+{
+    int old[2], new[2];
+
+    (void)arg;
+    open_pipe(old, 0);
+    struct waiting a = {.fd = old[0], .events = PX_READABLE};
+    start(wait_for_it, &a);
+    settle();
+    replace(old[0], new);
+    struct waiting c = {.fd = new[0], .events = PX_READABLE};
+    start(wait_for_it, &c);
+    settle();
+    EXPECT(!c.done);
+    EXPECT(a.done);
+    EXPECT_EQ(a.result, PX_EBADF);
+    put(new[1], 'x');
+    settle();
+    EXPECT_EQ(c.result, PX_READABLE);
+    EXPECT_EQ(take(new[0]), 'x');
+    EXPECT_EQ(close(old[1]), 0);
+    close_both(new);
+    return 0;
+}
+
+static void a_reused_number_wakes_only_who_waits_on_the_new_file(void **state)
+{
+    (void)state;
+    check(plain_close_and_reuse);
+}
+
+static int reuse_while_the_old_file_lives(void *arg)
+{
+    int old[2], new[2], keeper;
+
+    (void)arg;
+    open_pipe(old, 0);
+    keeper = fcntl(old[0], F_DUPFD_CLOEXEC, 0);
+    struct waiting a = {.fd = old[0], .events = PX_READABLE};
+    start(wait_for_it, &a);
+    settle();
+    replace(old[0], new);
+    struct waiting c = {.fd = new[0], .events = PX_READABLE};
+    start(wait_for_it, &c);
+    settle();
+    put(old[1], 'x'); /* the old file is readable, the new one is not */
+    settle();
+    EXPECT(!c.done);
+    EXPECT(a.result != PX_READABLE);
+    put(new[1], 'y');
+    settle();
+    EXPECT_EQ(c.result, PX_READABLE);
+    EXPECT_EQ(take(new[0]), 'y');
+    EXPECT_EQ(a.result, PX_EBADF);
+
+    /* The descriptor that keeps the old file works as ever. */
+    EXPECT_EQ(px_wait_fd(keeper, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(close(keeper), 0);
+    EXPECT_EQ(close(old[1]), 0);
+    close_both(new);
+    return 0;
+}
+
+static void events_of_a_file_that_outlived_its_number_go_nowhere(void **state)
+{
+    (void)state;
+    check(reuse_while_the_old_file_lives);
+}
+
+static int ready_then_replaced(void *arg)
+{
+    int old[2], new[2];
+
+    (void)arg;
+    open_pipe(old, 0);
+    put(old[1], 'x');
+    EXPECT_EQ(px_wait_fd(old[0], PX_READABLE), PX_READABLE);
+    replace(old[0], new);
+    struct waiting c = {.fd = new[0], .events = PX_READABLE};
+    start(wait_for_it, &c);
+    settle();
+    EXPECT(!c.done);
+    put(new[1], 'y');
+    settle();
+    EXPECT_EQ(c.result, PX_READABLE);
+    EXPECT_EQ(close(old[1]), 0);
+    close_both(new);
+    return 0;
+}
+
+static void readiness_of_the_old_file_is_not_that_of_the_new(void **state)
+{
+    (void)state;
+    check(ready_then_replaced);
+}
+
+static int cancel_after_plain_close(void *arg)
+{
+    int ends[2];
+    px_fiber *fiber;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    fiber = start_handle(wait_for_it, &w);
+    settle();
+    close_both(ends);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    EXPECT_EQ(w.result, PX_ECANCELED);
+    open_pipe(ends, 0);
+    put(ends[1], 'x');
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_wait_on_a_closed_number_can_be_cancelled(void **state)
+{
+    (void)state;
+    check(cancel_after_plain_close);
+}
+
+static int rounds_of_reuse(void *arg)
+{
+    int rounds = scaled(10000, 500), other[2];
+
+    (void)arg;
+    open_pipe(other, 0);
+    struct waiting bystander = {.fd = other[0], .events = PX_READABLE};
+    start(wait_for_it, &bystander);
+    for (int i = 0; i < rounds; i++) {
+        int ends[2];
+
+        open_pipe(ends, 0);
+        struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+        start(wait_for_it, &w);
+        put(ends[1], 'x');
+        settle();
+        EXPECT_EQ(w.result, PX_READABLE);
+        close_both(ends);
+    }
+    EXPECT(!bystander.done);
+    put(other[1], 'x');
+    settle();
+    EXPECT_EQ(bystander.result, PX_READABLE);
+    close_both(other);
+    return 0;
+}
+
+static void ten_thousand_plain_closes_and_reuses_confuse_nobody(void **state)
+{
+    (void)state;
+    check(rounds_of_reuse);
+}
+
+/* ---- scopes, verdicts, errno, the scheduler's promises ---- */
+
+static int timeout_leaves_it_ready_for_use(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    EXPECT_EQ(px_with_timeout(50 * PX_MSEC, wait_for_it, &w), 0);
+    EXPECT_EQ(w.result, PX_ETIMEDOUT);
+    EXPECT_EQ(px_now(), 50 * PX_MSEC);
+    put(ends[1], 'x');
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void a_timeout_comes_from_the_scope_around_it(void **state)
+{
+    (void)state;
+    check(timeout_leaves_it_ready_for_use);
+}
+
+/* Two that one poll wakes; the canceller, where it runs first, finds that the
+ * other's wake stands. */
+struct verdict {
+    struct waiting victim;
+    int trigger;
+    px_fiber *fiber;
+    bool cancelled_in_time;
+    int next_point;
+};
+
+static int victim(void *arg)
+{
+    struct verdict *v = arg;
+
+    (void)wait_for_it(&v->victim);
+    v->next_point = px_check();
+    return 0;
+}
+
+static int canceller(void *arg)
+{
+    struct verdict *v = arg;
+
+    EXPECT_EQ(px_wait_fd(v->trigger, PX_READABLE), PX_READABLE);
+    v->cancelled_in_time = !px_is_done(v->fiber);
+    EXPECT_EQ(px_cancel(v->fiber), 0);
+    return 0;
+}
+
+static int wake_stands(void *arg)
+{
+    int a[2], b[2];
+
+    (void)arg;
+    for (int i = 0; i < 20; i++) {
+        open_pipe(a, 0);
+        open_pipe(b, 0);
+        struct verdict v = {.victim = {.fd = a[0], .events = PX_READABLE},
+                            .trigger = b[0]};
+        px_fiber *first, *second;
+
+        if (i % 2 == 0)
+            EXPECT_EQ(px_spawn(&v.fiber, victim, &v), 0);
+        first = start_handle(canceller, &v);
+        if (i % 2 == 1)
+            EXPECT_EQ(px_spawn(&v.fiber, victim, &v), 0);
+        second = v.fiber;
+        put(i % 4 < 2 ? a[1] : b[1], 'x');
+        put(i % 4 < 2 ? b[1] : a[1], 'x');
+        EXPECT_EQ(px_await(first, NULL), 0);
+        EXPECT_EQ(px_await(second, NULL), 0);
+        EXPECT_EQ(v.victim.result, PX_READABLE);
+        EXPECT_EQ(v.next_point, v.cancelled_in_time ? PX_ECANCELED : 0);
+        close_both(a);
+        close_both(b);
+    }
+    return 0;
+}
+
+static void a_wake_that_was_decided_stands(void **state)
+{
+    (void)state;
+    check(wake_stands);
+}
+
+static int errno_is_kept(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    errno = 1234;
+    EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
+    EXPECT_EQ(errno, 1234);
+    EXPECT_EQ(px_wait_fd(-1, PX_WRITABLE), PX_EBADF);
+    EXPECT_EQ(errno, 1234);
+    EXPECT_EQ(px_wait_fd(0, 0), PX_EINVAL);
+    EXPECT_EQ(errno, 1234);
+    close_both(ends);
+    return 0;
+}
+
+static int waits_with_errno(void *arg)
+{
+    struct waiting *w = arg;
+
+    errno = 11;
+    (void)wait_for_it(w);
+    EXPECT_EQ(errno, 11);
+    return 0;
+}
+
+static int errno_across_parking(void *arg)
+{
+    int ends[2];
+
+    (void)errno_is_kept(arg);
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    errno = 22;
+    start(waits_with_errno, &w);
+    EXPECT_EQ(errno, 22);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(errno, 22);
+    close_both(ends);
+    return 0;
+}
+
+static void errno_is_left_as_it_was_across_parking_too(void **state)
+{
+    (void)state;
+    check(errno_across_parking);
+}
+
+static void *puts_after_20ms(void *arg)
+{
+    pause_ms(20);
+    put(*(int *)arg, 'x');
+    return NULL;
+}
+
+static int only_a_wait_is_left(void *arg)
+{
+    pthread_t thread;
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    EXPECT_EQ(pthread_create(&thread, NULL, puts_after_20ms, &ends[1]), 0);
+    EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_READABLE);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    close_both(ends);
+    return 0;
+}
+
+static void not_a_deadlock(void *ctx)
+{
+    ++*(int *)ctx;
+}
+
+static void a_descriptor_wait_is_no_deadlock(void **state)
+{
+    int reports = 0;
+    px_run_options options = {.on_deadlock = not_a_deadlock, .ctx = &reports};
+
+    (void)state;
+    assert_int_equal(run_fibers_with(options, 0, only_a_wait_is_left, NULL), 0);
+    assert_int_equal(reports, 0);
+    assert_log("");
+}
+
+static int jump_over_a_wait(void *arg)
+{
+    int ends[2];
+    px_fiber *fiber;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    fiber = start_handle(wait_for_it, &w);
+    EXPECT_EQ(px_sleep(60 * PX_MINUTE), 0);
+    EXPECT_EQ(px_now(), 60 * PX_MINUTE);
+    EXPECT(!w.done);
+
+    /* What is ready comes before the jump. */
+    put(ends[1], 'x');
+    EXPECT_EQ(px_sleep(60 * PX_MINUTE), 0);
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    close_both(ends);
+    return 0;
+}
+
+static void the_virtual_clock_jumps_over_a_wait_but_polls_first(void **state)
+{
+    (void)state;
+    check(jump_over_a_wait);
+}
+
+static int is_busy(void *arg)
+{
+    bool *stop = arg;
+
+    while (!*stop)
+        EXPECT_EQ(px_yield(), 0);
+    return 0;
+}
+
+/* Three busy fibers, this one among them: 61 switches are at most 61 turns. */
+static int busy_fibers(void *arg)
+{
+    int ends[2], turns = 0;
+    bool stop = false;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &w);
+    start(is_busy, &stop);
+    start(is_busy, &stop);
+    put(ends[1], 'x');
+    while (!w.done && turns < 10000) {
+        turns++;
+        EXPECT_EQ(px_yield(), 0);
+    }
+    stop = true;
+    EXPECT(w.done);
+    EXPECT(turns <= 200);
+    settle();
+    close_both(ends);
+    return 0;
+}
+
+static void busy_fibers_do_not_starve_a_descriptor(void **state)
+{
+    (void)state;
+    check(busy_fibers);
+}
+
+static int alone_and_yielding(void *arg)
+{
+    int ends[2], turns = 0;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &w);
+    put(ends[1], 'x');
+    while (!w.done && turns < 10000) {
+        turns++;
+        EXPECT_EQ(px_yield(), 0);
+    }
+    EXPECT(turns <= 30); /* a shuffled queue may pick this one a few times */
+    close_both(ends);
+    return 0;
+}
+
+static void a_yield_that_finds_nobody_else_looks_at_descriptors(void **state)
+{
+    (void)state;
+    check(alone_and_yielding);
+}
+
+static int ends_at_once(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* With a busy fiber in the queue the few yields at the end cause no look of
+ * their own: it is the 200 eager starts that made the waiter runnable. */
+static int only_spawns(void *arg)
+{
+    static const px_spawn_options at_the_tail = {.queued = true};
+    int ends[2];
+    bool stop = false;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(wait_for_it, &w);
+    EXPECT_EQ(px_spawn_with(NULL, &at_the_tail, is_busy, &stop), 0);
+    put(ends[1], 'x');
+    for (int i = 0; i < 200; i++)
+        start(ends_at_once, NULL);
+    EXPECT(!w.done);
+    for (int i = 0; i < 12; i++)
+        EXPECT_EQ(px_yield(), 0);
+    EXPECT(w.done);
+    stop = true;
+    settle();
+    close_both(ends);
+    return 0;
+}
+
+static void eager_starts_count_as_turns_too(void **state)
+{
+    (void)state;
+    check(only_spawns);
+}
+
+static int stops_the_run(void *arg)
+{
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    px_fiber *fiber = start_handle(wait_for_it, &w);
+    settle();
+    EXPECT_EQ(px_stop(), 0);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    EXPECT_EQ(w.result, PX_ECANCELED);
+    close_both(ends);
+    return 0;
+}
+
+static void stopping_the_run_ends_the_waits(void **state)
+{
+    (void)state;
+    check(stops_the_run);
+}
+
+static int one_round(void *arg)
+{
+    int *ends = arg;
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+
+    start(wait_for_it, &w);
+    settle();
+    EXPECT(!w.done);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(take(ends[0]), 'x');
+    return 0;
+}
+
+static void a_descriptor_outlives_the_runs_that_wait_on_it(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    open_pipe(ends, 0);
+    for (int i = 0; i < 5; i++)
+        run_fibers(one_round, ends);
+    close_both(ends);
+    assert_log("");
+}
+
+static const struct CMUnitTest tests[] = {
+    PX_TEST(what_is_ready_and_asked_for_comes_at_once),
+    PX_TEST(a_reader_waits_until_something_comes),
+    PX_TEST(a_writer_waits_until_there_is_room),
+    PX_TEST(it_is_level_and_remembers_nothing),
+    PX_TEST(each_call_arms_anew),
+    PX_TEST(a_file_that_cannot_be_polled_is_always_ready),
+    PX_TEST(other_kinds_of_descriptors_are_waited_for_alike),
+    PX_TEST(bad_events_are_EINVAL_and_no_descriptor_is_EBADF),
+    PX_TEST(a_fired_scope_comes_before_readiness_and_before_EBADF),
+    PX_TEST(off_a_fiber_it_never_waits),
+    PX_TEST(without_descriptors_a_wait_is_EMFILE_until_there_are_some),
+    PX_TEST(readiness_wakes_every_waiter_of_its_direction),
+    PX_TEST(readers_and_writers_of_one_descriptor_are_apart),
+    PX_TEST(one_that_times_out_does_not_disturb_the_others),
+    PX_TEST(one_that_is_cancelled_does_not_disturb_the_others),
+    PX_TEST(it_and_the_transfers_may_share_a_descriptor),
+    PX_TEST(duplicates_of_a_descriptor_are_waited_for_each),
+    PX_TEST(each_of_many_descriptors_wakes_its_own_waiter),
+    PX_TEST(high_descriptor_numbers_work),
+    PX_TEST(a_pipe_whose_other_end_has_gone_is_ready),
+    PX_TEST(a_hang_up_wakes_both_directions),
+    PX_TEST(a_reset_connection_wakes_both_directions),
+    PX_TEST(a_half_closed_peer_wakes_the_reader_only),
+    PX_TEST(data_come_before_the_hang_up),
+    PX_TEST(a_reused_number_wakes_only_who_waits_on_the_new_file),
+    PX_TEST(events_of_a_file_that_outlived_its_number_go_nowhere),
+    PX_TEST(readiness_of_the_old_file_is_not_that_of_the_new),
+    PX_TEST(a_wait_on_a_closed_number_can_be_cancelled),
+    PX_TEST(ten_thousand_plain_closes_and_reuses_confuse_nobody),
+    PX_TEST(a_timeout_comes_from_the_scope_around_it),
+    PX_TEST(a_wake_that_was_decided_stands),
+    PX_TEST(errno_is_left_as_it_was_across_parking_too),
+    PX_TEST(a_descriptor_wait_is_no_deadlock),
+    PX_TEST(the_virtual_clock_jumps_over_a_wait_but_polls_first),
+    PX_TEST(busy_fibers_do_not_starve_a_descriptor),
+    PX_TEST(a_yield_that_finds_nobody_else_looks_at_descriptors),
+    PX_TEST(eager_starts_count_as_turns_too),
+    PX_TEST(stopping_the_run_ends_the_waits),
+    PX_TEST(a_descriptor_outlives_the_runs_that_wait_on_it),
+};
+
+PX_TEST_MAIN(tests)
