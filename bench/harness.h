@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * harness.h - between the workloads and the program that measures them.
+ *
+ * Each library has an executable of its own: an adaptor (parataxis.c,
+ * boost_fiber.cpp, ...), the workloads compiled against it (workloads.h), and
+ * harness.c, which has the main function. Readable as C and as C++.
+ */
+#ifndef PX_BENCH_HARNESS_H
+#define PX_BENCH_HARNESS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One measurement: how many operations to do, what was seen. */
+struct sample {
+    long n;             /* in: at least so many operations */
+    long ops;           /* out: so many it was */
+    int64_t ns;         /* out: and so long they took */
+    double cpu_ms;      /* out, or 0: CPU time, where that is the figure */
+    double p99_ms;      /* out, or 0: lateness that 99 % do not exceed */
+    const char *broken; /* out: the first check that failed, or NULL */
+    char note[80];      /* out: what a reader of the figure must know */
+};
+
+/* One row of the table. */
+struct row {
+    const char *name;
+    const char *what;
+    void (*work)(struct sample *s); /* called in the main fiber */
+    long least;                     /* the smallest n that makes sense */
+    int once;                       /* only the first time counts */
+};
+
+/* What an executable offers. */
+struct bench {
+    const char *library;
+    const char *(*version)(void);
+    int (*run)(int (*fn)(void *arg), void *arg); /* fn as the main fiber */
+    const struct row *rows;
+    size_t n_rows;
+};
+
+/* Defined by the adaptor's file. */
+extern const struct bench bench;
+
+/* What rows are timed by: the CPU time of the process. On an idle machine that
+ * is the time that passes; on a busy one it leaves out the others' turns. */
+int64_t bench_clock(void);
+/* CLOCK_MONOTONIC, for rows in which time has to pass. */
+int64_t bench_now(void);
+
+/* Note that a check failed: the measurement is no result. */
+void bench_broken(struct sample *s, const char *text);
+
+/* The value that 99 % of the n in `values` do not exceed. Sorts them. */
+int64_t bench_p99(int64_t *values, size_t n);
+
+#define CHECK(s, condition)                                                    \
+    do {                                                                       \
+        if (!(condition))                                                      \
+            bench_broken(s, #condition);                                       \
+    } while (0)
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

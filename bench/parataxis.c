@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+/* parataxis.c - the workloads on this library. See workloads.h. */
+#include <parataxis/parataxis.h>
+
+#include <stdlib.h>
+
+#define LIB_NAME "parataxis"
+#define LIB_SEM_NOTE ""
+#define LIB_WEIGHTED 1
+#define LIB_MUTEX_FIFO 1
+
+typedef px_fiber *lib_fiber;
+typedef px_sem lib_sem;
+typedef px_mutex lib_mutex;
+typedef px_waitgroup lib_waitgroup;
+typedef px_sem lib_timed;
+
+static const char *lib_version(void)
+{
+    return px_version_string();
+}
+
+static int lib_run(int (*fn)(void *arg), void *arg)
+{
+    return px_run(fn, arg);
+}
+
+static inline lib_fiber *lib_fibers_new(size_t n)
+{
+    return calloc(n, sizeof(lib_fiber));
+}
+
+static inline void lib_fibers_free(lib_fiber *fibers)
+{
+    free(fibers);
+}
+
+static inline int lib_spawn(lib_fiber *fiber, int (*fn)(void *), void *arg)
+{
+    return px_spawn(fiber, fn, arg);
+}
+
+static inline int lib_await(lib_fiber *fiber)
+{
+    return px_await(*fiber, NULL);
+}
+
+static inline int lib_yield(void)
+{
+    return px_yield();
+}
+
+static inline int lib_sleep(int64_t ns)
+{
+    return px_sleep(ns);
+}
+
+static inline void lib_sem_init(lib_sem *sem, int64_t n)
+{
+    (void)px_sem_init(sem, n);
+}
+
+static inline int lib_sem_down(lib_sem *sem)
+{
+    return px_sem_down(sem);
+}
+
+static inline int lib_sem_up(lib_sem *sem)
+{
+    return px_sem_up(sem);
+}
+
+static inline int lib_sem_down_n(lib_sem *sem, int64_t n)
+{
+    return px_sem_down_n(sem, n);
+}
+
+static inline int lib_sem_up_n(lib_sem *sem, int64_t n)
+{
+    return px_sem_up_n(sem, n);
+}
+
+static inline int lib_sem_down_within(lib_sem *sem, int64_t ns)
+{
+    px_scope scope;
+    int code = px_scope_enter(&scope, ns);
+
+    if (code == 0) {
+        code = px_sem_down(sem);
+        (void)px_scope_leave(&scope);
+    }
+    return code;
+}
+
+static inline void lib_mutex_init(lib_mutex *mutex)
+{
+    (void)px_mutex_init(mutex);
+}
+
+static inline int lib_mutex_lock(lib_mutex *mutex)
+{
+    return px_mutex_lock(mutex);
+}
+
+static inline int lib_mutex_unlock(lib_mutex *mutex)
+{
+    return px_mutex_unlock(mutex);
+}
+
+static inline void lib_timed_init(lib_timed *timed)
+{
+    (void)px_sem_init(timed, 1);
+}
+
+static inline int lib_timed_take(lib_timed *timed, int64_t ns)
+{
+    return lib_sem_down_within(timed, ns);
+}
+
+static inline int lib_timed_give(lib_timed *timed)
+{
+    return px_sem_up(timed);
+}
+
+static inline void lib_waitgroup_init(lib_waitgroup *group)
+{
+    (void)px_waitgroup_init(group, 0);
+}
+
+static inline int lib_waitgroup_go(lib_waitgroup *group, int (*fn)(void *),
+                                   void *arg)
+{
+    return px_waitgroup_go(group, fn, arg);
+}
+
+static inline int lib_waitgroup_wait(lib_waitgroup *group)
+{
+    return px_waitgroup_wait(group);
+}
+
+#include "workloads.h"
