@@ -171,7 +171,7 @@ static void R122_S_run_7_one_fiber_alone_is_reported_once(void **state)
     report_of(wait_alone, NULL);
     assert_golden(
         "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
-        "  fiber 0 waits for semaphore #1: wants 1, 0 free, since 0.000 s ago"
+        "  fiber 0 waits for semaphore #1: wants 1, 0 free, for 0.000 s"
         "\n");
 }
 
@@ -221,11 +221,11 @@ static void R65_two_locks_taken_crosswise_are_named_as_a_cycle(void **state)
     assert_golden(
         "parataxis: deadlock: 3 fibers are parked, and nothing can wake them\n"
         "  fiber 0 'main' waits for mutex #1, held by fiber 1 'left', "
-        "since 1.000 s ago\n"
+        "for 1.000 s\n"
         "  fiber 1 'left' waits for mutex #2, held by fiber 2 'right', "
-        "since 2.000 s ago, spawned at SITE\n"
+        "for 2.000 s, spawned at SITE\n"
         "  fiber 2 'right' waits for mutex #1, held by fiber 1 'left', "
-        "behind 1, since 0.000 s ago, spawned at SITE\n"
+        "behind 1, for 0.000 s, spawned at SITE\n"
         "  cycle: fiber 1 'left' -> mutex #2 -> fiber 2 'right' -> mutex #1 "
         "-> fiber 1 'left'\n");
 }
@@ -266,7 +266,7 @@ static void every_cycle_is_named_once_however_long(void **state)
     normalise();
     /* who is first in the queue of what does not matter here */
     assert_non_null(strstr(golden, "  fiber 0 waits for nothing: it sleeps for "
-                                   "ever, since 0.000 s ago\n"));
+                                   "ever, for 0.000 s\n"));
     assert_non_null(
         strstr(golden, "  cycle: fiber 1 -> mutex #1 -> fiber 2 -> mutex #2 "
                        "-> fiber 3 -> mutex #3 -> fiber 1\n"
@@ -298,16 +298,16 @@ static void R62_an_owner_that_has_ended_is_named(void **state)
     assert_golden(
         "parataxis: deadlock: 2 fibers are parked, and nothing can wake them\n"
         "  fiber 0 waits for mutex #1, held by fiber 1 'loader', which has "
-        "ended, behind 1, since 0.000 s ago\n"
+        "ended, behind 1, for 0.000 s\n"
         "  fiber 2 waits for mutex #1, held by fiber 1 'loader', which has "
-        "ended, since 0.000 s ago, spawned at SITE\n");
+        "ended, for 0.000 s, spawned at SITE\n");
     dump_of(wait_for_ended_owner, NULL);
     assert_golden(
         "  fiber 0 waits for mutex #1, held by fiber 1 'loader', which has "
-        "ended, behind 1, since 0.000 s ago\n"
+        "ended, behind 1, for 0.000 s\n"
         "  fiber 1 'loader' ended, holding 1 mutex, spawned at SITE\n"
         "  fiber 2 waits for mutex #1, held by fiber 1 'loader', which has "
-        "ended, since 0.000 s ago, spawned at SITE\n");
+        "ended, for 0.000 s, spawned at SITE\n");
 }
 
 static int await_owner_and_wait(void *arg)
@@ -331,7 +331,7 @@ static void an_ended_owner_is_named_after_it_was_awaited(void **state)
     assert_golden(
         "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
         "  fiber 0 waits for mutex #1, held by fiber 1 'awaited', which has "
-        "ended, since 0.000 s ago\n");
+        "ended, for 0.000 s\n");
 }
 
 static px_mutex left_over;
@@ -357,7 +357,7 @@ static void a_lock_left_by_an_earlier_run_is_told_apart(void **state)
     assert_golden(
         "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
         "  fiber 0 waits for mutex #1, held since an earlier run, "
-        "since 0.000 s ago\n");
+        "for 0.000 s\n");
 }
 
 static int down_7(void *arg)
@@ -398,13 +398,13 @@ static void a_waiter_passed_over_is_told_from_one_in_line(void **state)
     assert_golden(
         "parataxis: deadlock: 4 fibers are parked, and nothing can wake them\n"
         "  fiber 0 waits for semaphore #1: wants 1, 0 free of 4, behind 2, "
-        "since 0.000 s ago\n"
+        "for 0.000 s\n"
         "  fiber 1 waits for semaphore #1: wants 3, 0 free of 4, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 2 waits for semaphore #1: wants 7, 0 free of 4, passed over: "
-        "more than the limit, since 0.000 s ago, spawned at SITE\n"
+        "more than the limit, for 0.000 s, spawned at SITE\n"
         "  fiber 3 waits for semaphore #1: waits for a free permit, "
-        "0 free of 4, behind 1, since 0.000 s ago, spawned at SITE\n");
+        "0 free of 4, behind 1, for 0.000 s, spawned at SITE\n");
 }
 
 static int wait_group(void *arg)
@@ -439,14 +439,14 @@ static void a_removed_waiter_is_said_to_be_in_no_queue(void **state)
     assert_golden(
         "parataxis: deadlock: 5 fibers are parked, and nothing can wake them\n"
         "  fiber 0 waits for semaphore #1: wants 1, -2 free, "
-        "since 0.000 s ago\n"
+        "for 0.000 s\n"
         "  fiber 1 waits for semaphore #1, but was removed from its queue, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 2 waits for mutex #2, but was removed from its queue, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 3 waits for waitgroup #3, but was removed from its queue, "
-        "since 0.000 s ago, spawned at SITE\n"
-        "  fiber 4 waits for waitgroup #3: 3 to report, since 0.000 s ago, "
+        "for 0.000 s, spawned at SITE\n"
+        "  fiber 4 waits for waitgroup #3: 3 to report, for 0.000 s, "
         "spawned at SITE\n");
 }
 
@@ -519,19 +519,19 @@ static void groups_and_places_in_them_are_reported(void **state)
     report_of(wait_in_groups, NULL);
     assert_golden(
         "parataxis: deadlock: 7 fibers are parked, and nothing can wake them\n"
-        "  fiber 0 waits for the end of 2 fibers, since 0.000 s ago\n"
-        "  fiber 1 waits for group #1: 2 children to end, since 0.000 s ago, "
+        "  fiber 0 waits for the end of 2 fibers, for 0.000 s\n"
+        "  fiber 1 waits for group #1: 2 children to end, for 0.000 s, "
         "spawned at SITE\n"
         "  fiber 2 waits for semaphore #2: wants 1, 0 free, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 3 waits for semaphore #2: wants 1, 0 free, behind 1, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 4 waits for group #3: a place, 2 of 2 taken, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 5 waits for semaphore #2: wants 1, 0 free, behind 2, "
-        "since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
         "  fiber 6 waits for semaphore #2: wants 1, 0 free, behind 3, "
-        "since 0.000 s ago, spawned at SITE\n");
+        "for 0.000 s, spawned at SITE\n");
 }
 
 static int await_it(void *arg)
@@ -558,10 +558,10 @@ static void who_awaits_whom_is_reported(void **state)
     report_of(await_chain, NULL);
     assert_golden(
         "parataxis: deadlock: 3 fibers are parked, and nothing can wake them\n"
-        "  fiber 0 waits for the end of fiber 2, since 0.000 s ago\n"
+        "  fiber 0 waits for the end of fiber 2, for 0.000 s\n"
         "  fiber 1 'first' waits for semaphore #1: wants 1, 0 free, "
-        "since 0.000 s ago, spawned at SITE\n"
-        "  fiber 2 waits for the end of fiber 1 'first', since 0.000 s ago, "
+        "for 0.000 s, spawned at SITE\n"
+        "  fiber 2 waits for the end of fiber 1 'first', for 0.000 s, "
         "spawned at SITE\n");
 }
 
@@ -628,13 +628,13 @@ static void every_state_and_outer_wait_is_dumped(void **state)
     (void)snprintf(
         expected, sizeof(expected),
         "  fiber 0 running\n"
-        "  fiber 3 'sleeper' waits for the time 60.000 s, since 0.000 s ago, "
+        "  fiber 3 'sleeper' waits for the time 60.000 s, for 0.000 s, "
         "spawned at SITE\n"
-        "  fiber 4 waits for descriptor %d to be readable, since 0.000 s ago, "
+        "  fiber 4 waits for descriptor %d to be readable, for 0.000 s, "
         "spawned at SITE\n"
         "  fiber 5 waits for descriptor %d to be readable or writable, "
-        "since 0.000 s ago, spawned at SITE\n"
-        "  fiber 6 waits for a signal, since 0.000 s ago, spawned at SITE\n"
+        "for 0.000 s, spawned at SITE\n"
+        "  fiber 6 waits for a signal, for 0.000 s, spawned at SITE\n"
         "  fiber 7 ready, spawned at SITE\n"
         "  fiber 8 new, spawned at SITE\n",
         ends[0], ends[0]);
@@ -677,7 +677,7 @@ static void an_offloaded_call_is_dumped(void **state)
     assert_log("");
     assert_golden("  fiber 0 running\n"
                   "  fiber 1 waits for a call on another thread, "
-                  "since 0.000 s ago, spawned at SITE\n");
+                  "for 0.000 s, spawned at SITE\n");
     (void)close(ends[0]);
     (void)close(ends[1]);
 }
@@ -727,9 +727,9 @@ static void a_cycle_is_named_while_others_still_run(void **state)
     assert_golden(
         "  fiber 0 running\n"
         "  fiber 1 'left' waits for mutex #1, held by fiber 2 'right', "
-        "since 4.000 s ago, spawned at SITE\n"
+        "for 4.000 s, spawned at SITE\n"
         "  fiber 2 'right' waits for mutex #2, held by fiber 1 'left', "
-        "since 2.000 s ago, spawned at SITE\n"
+        "for 2.000 s, spawned at SITE\n"
         "  cycle: fiber 1 'left' -> mutex #1 -> fiber 2 'right' -> mutex #2 "
         "-> fiber 1 'left'\n");
 }
@@ -739,7 +739,7 @@ static void the_callback_may_dump(void **state)
     (void)state;
     dump_of(wait_alone, NULL);
     assert_golden("  fiber 0 waits for semaphore #1: wants 1, 0 free, "
-                  "since 0.000 s ago\n");
+                  "for 0.000 s\n");
 }
 
 static int dump_on_a_small_stack(void *arg)

@@ -1079,12 +1079,15 @@ static int accept_fails(void *arg)
     struct sockaddr_un address;
     socklen_t size;
     int listener = listen_unix(&address, &size, 5, 0);
-    int plain = unix_socket(), client = unix_socket();
+    int plain = unix_socket(), client = unix_socket(), pair[2];
     struct accepting a = {.listener = listener};
     px_fiber *fiber;
 
     (void)arg;
     EXPECT_EQ(px_accept(plain, NULL, NULL), PX_EINVAL);
+    open_pair(pair, 0);
+    EXPECT_EQ(px_accept(pair[0], NULL, NULL), PX_EINVAL);
+    px_close_both(pair);
     EXPECT_EQ(px_with_timeout(10 * PX_MSEC, accept_it, &a), 0);
     EXPECT_EQ(a.result, PX_ETIMEDOUT);
     fiber = start_handle(accept_it, &a);

@@ -10,6 +10,7 @@
 
 #include "px_test_io.h"
 
+#include <dirent.h>
 #include <limits.h>
 #include <sys/syscall.h>
 
@@ -460,6 +461,64 @@ static void a_waiter_of_the_old_file_is_not_resumed_by_the_new(void **state)
     check(waiter_and_reuse);
 }
 
+/* How many epoll sets of this process have a descriptor of number `fd`. */
+static int registrations(int fd)
+{
+    DIR *dir = opendir("/proc/self/fdinfo");
+    struct dirent *entry;
+    int count = 0;
+
+    EXPECT(dir != NULL);
+    while (dir && (entry = readdir(dir))) {
+        char path[300], line[200];
+        FILE *info;
+        int number;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%s",
+                       entry->d_name);
+        info = fopen(path, "r");
+        while (info && fgets(line, sizeof(line), info)) {
+            if (sscanf(line, "tfd: %d", &number) == 1 && number == fd)
+                count++;
+        }
+        if (info)
+            (void)fclose(info);
+    }
+    if (dir)
+        (void)closedir(dir);
+    return count;
+}
+
+static int leaves_no_registration(void *arg)
+{
+    int ends[2], keeper;
+
+    (void)arg;
+    for (int i = 0; i < 4; i++) {
+        open_pipe(ends, i % 2 ? O_NONBLOCK : 0);
+        keeper = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
+        struct transfer t = {.fd = ends[0]};
+        struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+
+        if (i < 2)
+            start(read_it, &t);
+        else
+            start(wait_for_it, &w);
+        settle();
+        EXPECT_EQ(px_close(ends[0]), 0);
+        EXPECT_EQ(registrations(ends[0]), 0);
+        EXPECT_EQ(close(keeper), 0);
+        EXPECT_EQ(px_close(ends[1]), 0);
+    }
+    return 0;
+}
+
+static void afterwards_nothing_of_it_is_registered(void **state)
+{
+    (void)state;
+    check(leaves_no_registration);
+}
+
 static int duplicate_keeps_the_file(void *arg)
 {
     int old[2], new[2], keeper;
@@ -733,6 +792,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(of_a_descriptor_never_used_it_is_close),
     PX_TEST(EINTR_is_0_and_another_failure_is_told_and_closed),
     PX_TEST(afterwards_the_number_is_EBADF),
+    PX_TEST(afterwards_nothing_of_it_is_registered),
     PX_TEST(nothing_of_the_old_file_is_remembered),
     PX_TEST(a_waiter_of_the_old_file_is_not_resumed_by_the_new),
     PX_TEST(events_of_a_file_that_a_duplicate_keeps_go_nowhere),

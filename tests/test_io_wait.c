@@ -1117,6 +1117,72 @@ static void a_descriptor_wait_is_no_deadlock(void **state)
     assert_log("");
 }
 
+/* Every way in which a wait ends, and then nothing that could wake. */
+static int deadlocks_after_waits(void *arg)
+{
+    px_sem never = PX_SEM_INIT(0);
+    int ends[2];
+    px_fiber *fiber;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE};
+    start(gives_up_after_10ms, &w);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    EXPECT_EQ(w.result, PX_ETIMEDOUT);
+    fiber = start_handle(wait_for_it, &w);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    start(wait_for_it, &w);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(take(ends[0]), 'x');
+    start(wait_for_it, &w);
+    EXPECT_EQ(px_close(ends[0]), 0);
+    settle();
+    EXPECT_EQ(w.result, PX_ECLOSED);
+    EXPECT_EQ(px_close(ends[1]), 0);
+    EXPECT_EQ(px_sem_down(&never), PX_ESTALLED);
+    return 0;
+}
+
+static void a_wait_that_is_over_does_not_hide_a_deadlock(void **state)
+{
+    int reports = 0;
+    px_run_options options = {.on_deadlock = not_a_deadlock, .ctx = &reports};
+
+    (void)state;
+    assert_int_equal(run_fibers_with(options, 0, deadlocks_after_waits, NULL),
+                     PX_ESTALLED);
+    assert_int_equal(reports, 1);
+    assert_log("");
+}
+
+static int waits_after_others_gave_up(void *arg)
+{
+    int ends[2];
+
+    open_pipe(ends, 0);
+    struct waiting w = {.fd = ends[0], .events = PX_READABLE}, v = w;
+    start(gives_up_after_10ms, &w);
+    start(gives_up_after_10ms, &v);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    close_both(ends);
+    return only_a_wait_is_left(arg);
+}
+
+static void waits_that_are_over_do_not_make_one(void **state)
+{
+    int reports = 0;
+    px_run_options options = {.on_deadlock = not_a_deadlock, .ctx = &reports};
+
+    (void)state;
+    assert_int_equal(
+        run_fibers_with(options, 0, waits_after_others_gave_up, NULL), 0);
+    assert_int_equal(reports, 0);
+    assert_log("");
+}
+
 static int jump_over_a_wait(void *arg)
 {
     int ends[2];
@@ -1330,6 +1396,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_wake_that_was_decided_stands),
     PX_TEST(errno_is_left_as_it_was_across_parking_too),
     PX_TEST(a_descriptor_wait_is_no_deadlock),
+    PX_TEST(a_wait_that_is_over_does_not_hide_a_deadlock),
+    PX_TEST(waits_that_are_over_do_not_make_one),
     PX_TEST(the_virtual_clock_jumps_over_a_wait_but_polls_first),
     PX_TEST(busy_fibers_do_not_starve_a_descriptor),
     PX_TEST(a_yield_that_finds_nobody_else_looks_at_descriptors),

@@ -402,7 +402,9 @@ static void without_address_space_a_run_does_not_start(void **state)
     low = limit;
     low.rlim_cur = (rlim_t)2048 * KIB * KIB;
     assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+    errno = 4242;
     value = px_run_with(&options, nothing, NULL);
+    assert_int_equal(errno, 4242);
     assert_int_equal(setrlimit(RLIMIT_AS, &limit), 0);
     assert_int_equal(value, PX_ENOMEM);
     assert_int_equal(px_run(nothing, NULL), 0);

@@ -260,9 +260,8 @@ static void add_line(struct text *text, const px_fiber *fiber)
     if (fiber->state == PX_STATE_PARKED) {
         add(text, " waits for ");
         add_wait(text, fiber);
-        add(text, ", since ");
+        add(text, ", for ");
         add_seconds(text, fiber->loop->now - fiber->since);
-        add(text, " ago");
     } else {
         add(text, " %s", states[fiber->state]);
     }
