@@ -233,14 +233,18 @@ void px__cancel_on_timer(px_fiber *fiber)
 
 /* Cancellation points. */
 
-static int fail(px_fiber *self)
+int px__fail(px_fiber *self, int code)
 {
-    int code = self->scope->reach;
-
+    self->attention |= PX_LOOK_FAILURES;
     if (++self->failures < LOOKS)
         return code;
     self->failures = 0;
     return px__requeue(self, code);
+}
+
+static int fail(px_fiber *self)
+{
+    return px__fail(self, self->scope->reach);
 }
 
 static void notice_deadline(px_fiber *self)

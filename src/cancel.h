@@ -36,6 +36,9 @@ int px__look(px_fiber *self);
  * is PX_ENOFIBER off-fiber. */
 int px__look_before_wait(px_fiber *self);
 
+/* Fail a cancellation point with `code`, and count it. */
+int px__fail(px_fiber *self, int code);
+
 /* A cancellation point: on entry of every call that may park. */
 static inline int px__cancellation_point(px_fiber *self)
 {

@@ -80,7 +80,8 @@ struct px_slab {
 bool px__stack_no_light_guards;
 
 static bool light_guards_work;
-static pthread_once_t light_guards_tried = PTHREAD_ONCE_INIT;
+static uint32_t shift_start;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The kernel itself must refuse to read from a guarded page. */
 static bool is_guarded(const char *page)
@@ -96,7 +97,9 @@ static bool is_guarded(const char *page)
     return guarded;
 }
 
-static void try_light_guards(void)
+/* Also picks where the shifts of stack tops begin: were that the same for every
+ * run of a program, one leaked address would tell all. */
+static void once_per_process(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *probe = mmap(NULL, page, PROT_READ | PROT_WRITE,
@@ -104,6 +107,7 @@ static void try_light_guards(void)
 
     if (probe == MAP_FAILED)
         return;
+    shift_start = (uint32_t)((uintptr_t)probe / page);
     light_guards_work =
         madvise(probe, page, MADV_GUARD_INSTALL) == 0 && is_guarded(probe);
     (void)munmap(probe, page);
@@ -147,7 +151,7 @@ void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, bool wipe)
     pool->page = (size_t)sysconf(_SC_PAGESIZE);
     pool->guard = round_up(guard ? guard : 1, pool->page);
     pool->wipe = wipe;
-    (void)pthread_once(&light_guards_tried, try_light_guards);
+    (void)pthread_once(&once, once_per_process);
 }
 
 static void slab_free(struct px_slab *slab)
@@ -227,15 +231,9 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
     return slab;
 }
 
-/* The same for every run of a program would be one leak away from being known:
- * the shift begins at a random place. */
-static size_t shift_of(const struct px_slab *slab, uint32_t index)
+static size_t shift_of(uint32_t index)
 {
-    static uint32_t start;
-
-    if (start == 0)
-        start = (uint32_t)((uintptr_t)slab >> 12) | 1;
-    return ((size_t)start + (size_t)index * 193) % SHIFTS * 64;
+    return ((size_t)shift_start + (size_t)index * 193) % SHIFTS * 64;
 }
 
 static struct px_stack stack_at(struct px_slab *slab, uint32_t index)
@@ -244,7 +242,7 @@ static struct px_stack stack_at(struct px_slab *slab, uint32_t index)
     char *slot = slab->base + slab->slot * index;
 
     stack.low = slot + slab->guard;
-    stack.top = slot + slab->slot - shift_of(slab, index);
+    stack.top = slot + slab->slot - shift_of(index);
     stack.slab = slab;
     return stack;
 }
