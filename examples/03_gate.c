@@ -50,8 +50,8 @@ static int body(void *arg)
     if (!err)
         err = px_await_all(fibers, RUNNERS, NULL);
     if (!err)
-        printf("at the gate: %zu, permits left: %lld\n",
-               px_sem_waiters(&gate), (long long)px_sem_count(&gate));
+        printf("at the gate: %zu, permits left: %lld\n", px_sem_waiters(&gate),
+               (long long)px_sem_count(&gate));
     return err;
 }
 

@@ -377,10 +377,10 @@ FIBER_TEST(where_cancel_and_await_refuses_nothing_was_cancelled)
 
     EXPECT_EQ(px_cancel_and_await(px_self(), NULL), PX_EDEADLK);
     EXPECT_EQ(px_check(), 0);
-    EXPECT_EQ(px_await(start_handle(cancels_the_main_fiber_and_waits,
-                                    px_self()),
-                       NULL),
-              0);
+    EXPECT_EQ(
+        px_await(start_handle(cancels_the_main_fiber_and_waits, px_self()),
+                 NULL),
+        0);
     EXPECT_EQ(px_check(), 0);
 
     fiber = start_handle(works, &w);

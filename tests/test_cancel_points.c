@@ -38,18 +38,16 @@ struct world {
 
 struct call {
     const char *name;
-    void (*prepare)(struct world *w);     /* the call has to wait */
-    int (*make)(struct world *w);         /* the call */
-    void (*grant)(struct world *w);       /* it no longer has to */
+    void (*prepare)(struct world *w); /* the call has to wait */
+    int (*make)(struct world *w);     /* the call */
+    void (*grant)(struct world *w);   /* it no longer has to */
     bool (*is_untouched)(struct world *w, bool granted); /* may be NULL */
-    int value;                            /* what it returns once granted */
+    int value; /* what it returns once granted */
     bool never_waits;
     bool real; /* by the real clock: a thread is at work */
 };
 
-static void nothing(struct world *w UNUSED)
-{
-}
+static void nothing(struct world *w UNUSED) {}
 
 static int counts_a_run(void *arg)
 {
@@ -687,8 +685,8 @@ static int tries_one_way(void *arg)
     else if (!parks && !call->real)
         expect_in(c, "the time", c->woke - c->began, 0);
     if (call->is_untouched)
-        expect_in(c, "being untouched",
-                  call->is_untouched(&c->world, !parks), true);
+        expect_in(c, "being untouched", call->is_untouched(&c->world, !parks),
+                  true);
     if (parks)
         call->grant(&c->world);
     expect_in(c, "the value of another call", call->make(&c->world),
@@ -711,8 +709,8 @@ static void try_one_call(const struct call *call, enum way way)
     for (int i = 0; i < 2; i++)
         c.world.ends[i] = c.world.extra[i] = -1;
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
-    assert_int_equal(
-        run_fibers_with(options, call->real, runs_in_a_shield, &c), 0);
+    assert_int_equal(run_fibers_with(options, call->real, runs_in_a_shield, &c),
+                     0);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
 }
 

@@ -6,14 +6,15 @@
  */
 #include "fiber_test.h"
 
-/* A child that sleeps and returns `value`, or the code it was interrupted by. */
+/* A child that sleeps and returns `value`, or the code it was interrupted by.
+ */
 struct child {
     px_nsec length;
     int value;
     px_nsec clean_up; /* slept in a shield before it ends */
     bool ended;
-    int code;      /* what the sleep returned */
-    px_nsec woke;  /* when */
+    int code;     /* what the sleep returned */
+    px_nsec woke; /* when */
     px_nsec ended_at;
     px_nsec deadline;
     px_fiber *self;
@@ -198,9 +199,8 @@ FIBER_TEST(the_first_failure_cancels_the_rest_and_is_returned)
 FIBER_TEST(a_later_failure_does_not_replace_the_first)
 {
     struct child first = {.length = 10 * PX_MSEC, .value = -10},
-                 second = {.length = PX_SEC,
-                           .value = -20,
-                           .clean_up = 5 * PX_MSEC};
+                 second = {
+                     .length = PX_SEC, .value = -20, .clean_up = 5 * PX_MSEC};
     px_group group;
 
     EXPECT_EQ(px_group_open(&group), 0);
@@ -385,8 +385,7 @@ FIBER_TEST(a_queued_child_is_in_the_scopes_around_the_group)
     px_spawn_options options = {.queued = true};
     px_group group;
 
-    PX_WITHIN(limit, 10 * PX_MSEC)
-    {
+    PX_WITHIN(limit, 10 * PX_MSEC) {
         EXPECT_EQ(px_group_open(&group), 0);
         EXPECT_EQ(px_group_spawn_with(&group, &options, child, &c), 0);
         EXPECT_EQ(px_scope_set_deadline(&limit, 5 * PX_MSEC), 0);
@@ -444,9 +443,8 @@ static int runs_three_children(void *arg)
 
 FIBER_TEST(a_deadline_around_a_group_reaches_every_child)
 {
-    struct child children[3] = {{.length = PX_SEC},
-                                {.length = 10 * PX_MSEC},
-                                {.length = PX_FOREVER}};
+    struct child children[3] = {
+        {.length = PX_SEC}, {.length = 10 * PX_MSEC}, {.length = PX_FOREVER}};
 
     EXPECT_EQ(px_with_timeout(20 * PX_MSEC, runs_three_children, children),
               PX_ETIMEDOUT);
@@ -462,9 +460,8 @@ FIBER_TEST(a_deadline_around_a_group_reaches_every_child)
 
 FIBER_TEST(px_cancel_of_the_opener_reaches_every_child)
 {
-    struct child children[3] = {{.length = PX_SEC},
-                                {.length = PX_SEC},
-                                {.length = PX_FOREVER}};
+    struct child children[3] = {
+        {.length = PX_SEC}, {.length = PX_SEC}, {.length = PX_FOREVER}};
     px_fiber *opener = start_handle(runs_three_children, children);
     int value = 0;
 

@@ -69,12 +69,10 @@ static void set_up(struct house *h)
 {
     memset(h, 0, sizeof(*h));
     for (int i = 0; i < MANY; i++) {
-        h->guests[i] = (struct guest){.leave = &h->leave,
-                                      .inside = &h->inside,
-                                      .most = &h->most};
-        h->hosts[i] = (struct host){.group = &h->group,
-                                    .guest = &h->guests[i],
-                                    .timeout = PX_FOREVER};
+        h->guests[i] = (struct guest){
+            .leave = &h->leave, .inside = &h->inside, .most = &h->most};
+        h->hosts[i] = (struct host){
+            .group = &h->group, .guest = &h->guests[i], .timeout = PX_FOREVER};
     }
     EXPECT_EQ(px_group_open(&h->group), 0);
 }
@@ -116,8 +114,7 @@ FIBER_TEST(spawn_waits_at_the_limit_for_a_child_to_end)
     EXPECT_EQ(px_group_set_limit(&h.group, 2), 0);
     EXPECT_EQ(px_group_spawn(&h.group, guest, &h.guests[0]), 0);
     EXPECT_EQ(px_group_spawn(&h.group, guest, &h.guests[1]), 0);
-    PX_WITHIN(limit, 10 * PX_MSEC)
-    {
+    PX_WITHIN(limit, 10 * PX_MSEC) {
         EXPECT_EQ(px_group_spawn(&h.group, guest, &h.guests[2]), PX_ETIMEDOUT);
     }
     EXPECT_EQ(px_now(), 10 * PX_MSEC);
@@ -226,8 +223,7 @@ FIBER_TEST(a_place_that_is_given_cannot_be_taken_by_another)
     set_up(&h);
     let_hosts_in(&h, 2);
     EXPECT_EQ(px_group_set_limit(&h.group, 3), 0); /* host 0's; not run yet */
-    PX_WITHIN(limit, PX_MSEC)
-    {
+    PX_WITHIN(limit, PX_MSEC) {
         EXPECT_EQ(px_group_spawn(&h.group, guest, &h.guests[2]), PX_ETIMEDOUT);
     }
     expect_came(&h, "0");

@@ -559,9 +559,8 @@ static void R115_with_SIGPIPE_at_its_default_the_process_lives(void **state)
     char output[256];
 
     (void)state;
-    assert_int_equal(in_child(writes_with_the_default, NULL, output,
-                              sizeof(output)),
-                     0);
+    assert_int_equal(
+        in_child(writes_with_the_default, NULL, output, sizeof(output)), 0);
     assert_string_equal(output, "");
 }
 
@@ -634,8 +633,8 @@ static int timed_out(void *arg)
     return 0;
 }
 
-static void timed_out_transfers_move_nothing_and_can_be_tried_again(
-    void **state)
+static void
+timed_out_transfers_move_nothing_and_can_be_tried_again(void **state)
 {
     (void)state;
     check_kinds(timed_out, 0, PROMPT);
@@ -778,8 +777,7 @@ static int bad_descriptors(void *arg)
     EXPECT_EQ(px_read(ends[1], &byte, 1), PX_EBADF);
     EXPECT_EQ(px_write(ends[0], "x", 1), PX_EBADF);
     EXPECT_EQ(px_accept(ends[0], NULL, NULL), -ENOTSOCK);
-    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address,
-                         sizeof(address)),
+    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address, sizeof(address)),
               -ENOTSOCK);
     px_close_both(ends);
     for (int i = 0; i < 2; i++) {
@@ -790,8 +788,7 @@ static int bad_descriptors(void *arg)
         EXPECT_EQ(px_write_all(fd, "x", 1, &done), PX_EBADF);
         EXPECT_EQ(done, 0);
         EXPECT_EQ(px_accept(fd, NULL, NULL), PX_EBADF);
-        EXPECT_EQ(px_connect(fd, (struct sockaddr *)&address,
-                             sizeof(address)),
+        EXPECT_EQ(px_connect(fd, (struct sockaddr *)&address, sizeof(address)),
                   PX_EBADF);
         EXPECT_EQ(px_nonblock(fd), PX_EBADF);
     }
@@ -957,9 +954,8 @@ static void loops_of_several_threads_keep_their_descriptors_apart(void **state)
 
     (void)state;
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, plays_in_a_thread,
-                                        &sums[i]),
-                         0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, plays_in_a_thread, &sums[i]), 0);
     for (int i = 0; i < 3; i++) {
         void *result;
 
@@ -1045,8 +1041,7 @@ static int two_acceptors(void *arg)
 
     (void)arg;
     for (int i = 0; i < 2; i++) {
-        int listener =
-            listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
+        int listener = listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
         struct accepting a = {.listener = listener}, b = a;
 
         start(accept_it, &a);
@@ -1120,8 +1115,7 @@ static int out_of_descriptors(void *arg)
 
     (void)arg;
     for (int i = 0; i < 2; i++) {
-        int listener =
-            listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
+        int listener = listen_unix(&address, &size, 5, i ? SOCK_NONBLOCK : 0);
         int client = unix_socket();
         struct accepting a = {.listener = listener};
         struct rlimit old;
@@ -1145,8 +1139,8 @@ static int out_of_descriptors(void *arg)
     return 0;
 }
 
-static void running_out_of_descriptors_is_returned_and_loses_nothing(
-    void **state)
+static void
+running_out_of_descriptors_is_returned_and_loses_nothing(void **state)
 {
     (void)state;
     skip_under_valgrind();
@@ -1209,8 +1203,7 @@ static int refused(void *arg)
     tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(bind(silent, (struct sockaddr *)&tcp, size), 0);
     EXPECT_EQ(getsockname(silent, (struct sockaddr *)&tcp, &size), 0);
-    EXPECT_EQ(px_connect(client, (struct sockaddr *)&tcp, size),
-              -ECONNREFUSED);
+    EXPECT_EQ(px_connect(client, (struct sockaddr *)&tcp, size), -ECONNREFUSED);
     EXPECT_EQ(px_close(client), 0);
     EXPECT_EQ(px_close(silent), 0);
 
@@ -1264,8 +1257,7 @@ static int interrupted_connects(void *arg)
     return 0;
 }
 
-static void a_connect_that_nobody_answers_is_interrupted_by_scopes(
-    void **state)
+static void a_connect_that_nobody_answers_is_interrupted_by_scopes(void **state)
 {
     (void)state;
     check(interrupted_connects);
@@ -1350,9 +1342,8 @@ static int talks(void *arg)
     int fd = tcp_socket(SOCK_NONBLOCK), values[2];
     px_fiber *fibers[2];
 
-    EXPECT_EQ(px_connect(fd, (struct sockaddr *)c->address,
-                         sizeof(*c->address)),
-              0);
+    EXPECT_EQ(
+        px_connect(fd, (struct sockaddr *)c->address, sizeof(*c->address)), 0);
     struct stream out = {.fd = fd, .size = (size_t)scaled(100000, 10000)};
     struct stream in = {.fd = fd, .size = out.size};
     fibers[0] = start_handle(sends_it_all, &out);

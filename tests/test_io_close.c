@@ -50,10 +50,10 @@ static int wakes_them_all(void *arg)
     for (int i = 0; i < 2; i++) {
         open_pair(ends, i ? SOCK_NONBLOCK : 0);
         (void)fill(ends[0]);
-        struct waiting w[3] = {{.fd = ends[0], .events = PX_READABLE},
-                               {.fd = ends[0], .events = PX_WRITABLE},
-                               {.fd = ends[0],
-                                .events = PX_READABLE | PX_WRITABLE}};
+        struct waiting w[3] = {
+            {.fd = ends[0], .events = PX_READABLE},
+            {.fd = ends[0], .events = PX_WRITABLE},
+            {.fd = ends[0], .events = PX_READABLE | PX_WRITABLE}};
         struct transfer r = {.fd = ends[0]};
         struct transfer s = {.fd = ends[0], .bytes = "x", .n = 1};
         struct transfer peer = {.fd = ends[1], .bytes = "y", .n = 1};
@@ -751,8 +751,7 @@ static int closes_what_poll_reported(void *arg)
     return 0;
 }
 
-static void a_close_comes_before_a_readiness_that_no_poll_has_seen(
-    void **state)
+static void a_close_comes_before_a_readiness_that_no_poll_has_seen(void **state)
 {
     (void)state;
     check(closes_what_poll_reported);

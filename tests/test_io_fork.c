@@ -242,8 +242,8 @@ static int forks_while_listening(void *arg)
     return 0;
 }
 
-static void R120_the_child_dies_of_a_signal_that_the_parent_waits_for(
-    void **state)
+static void
+R120_the_child_dies_of_a_signal_that_the_parent_waits_for(void **state)
 {
     sigset_t set, before;
 

@@ -135,8 +135,8 @@ static int file_outlives_its_number(void *arg)
     return 0;
 }
 
-static void a_file_that_outlived_its_number_does_not_keep_the_loop_busy(
-    void **state)
+static void
+a_file_that_outlived_its_number_does_not_keep_the_loop_busy(void **state)
 {
     (void)state;
     check_real(file_outlives_its_number);
@@ -168,8 +168,7 @@ static int full_local_backlog(void *arg)
     return 0;
 }
 
-static void a_connect_that_waits_for_a_local_backlog_does_not_spin(
-    void **state)
+static void a_connect_that_waits_for_a_local_backlog_does_not_spin(void **state)
 {
     (void)state;
     check_real(full_local_backlog);
@@ -210,8 +209,8 @@ static void a_parked_loop_does_not_wake(void **state)
 
 static int short_sleeps(void *arg)
 {
-    static const px_nsec naps[] = {200 * PX_USEC, 300 * PX_USEC,
-                                   999 * PX_USEC, 1500 * PX_USEC};
+    static const px_nsec naps[] = {200 * PX_USEC, 300 * PX_USEC, 999 * PX_USEC,
+                                   1500 * PX_USEC};
     px_nsec began = wall(), used = processor();
 
     (void)arg;
@@ -503,8 +502,7 @@ static void R121_the_pool_is_joined_whatever_signals_come(void **state)
 {
     (void)state;
     atomic_store(&worked, 0);
-    check_in_the_rain((px_run_options){.offload_threads = 2},
-                      ends_in_the_rain);
+    check_in_the_rain((px_run_options){.offload_threads = 2}, ends_in_the_rain);
     assert_int_equal(atomic_load(&worked), 4);
 }
 
@@ -608,8 +606,8 @@ static int queued_and_started(void *arg)
     return 0;
 }
 
-static void R125_a_deadline_takes_back_a_queued_call_and_waits_for_a_started(
-    void **state)
+static void
+R125_a_deadline_takes_back_a_queued_call_and_waits_for_a_started(void **state)
 {
     px_run_options one_thread = {.offload_threads = 1};
 
@@ -660,9 +658,8 @@ static void R127_a_full_pool_does_not_stop_the_loop(void **state)
 
     (void)state;
     atomic_store(&worked, 0);
-    assert_int_equal(run_fibers_with(four_threads, 1,
-                                     ticks_beside_a_full_pool, NULL),
-                     0);
+    assert_int_equal(
+        run_fibers_with(four_threads, 1, ticks_beside_a_full_pool, NULL), 0);
     assert_int_equal(atomic_load(&worked), 32);
     assert_log("");
 }

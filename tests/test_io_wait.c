@@ -305,8 +305,8 @@ static int no_descriptors(void *arg)
     return 0;
 }
 
-static void without_descriptors_a_wait_is_EMFILE_until_there_are_some(
-    void **state)
+static void
+without_descriptors_a_wait_is_EMFILE_until_there_are_some(void **state)
 {
     (void)state;
     check(no_descriptors);
@@ -699,9 +699,9 @@ static int reset_by_peer(void *arg)
     struct waiting w = {.fd = client, .events = PX_WRITABLE};
     fibers[0] = start_handle(wait_for_it, &r);
     fibers[1] = start_handle(wait_for_it, &w);
-    EXPECT_EQ(setsockopt(served, SOL_SOCKET, SO_LINGER, &at_once,
-                         sizeof(at_once)),
-              0);
+    EXPECT_EQ(
+        setsockopt(served, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)),
+        0);
     EXPECT_EQ(close(served), 0);
     EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
     EXPECT_EQ(r.result, PX_READABLE);

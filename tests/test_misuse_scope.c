@@ -43,8 +43,7 @@ static int opens_it_in_a_timeout(void *arg)
 
 static int opens_it_in_a_block(void *arg UNUSED)
 {
-    PX_WITHIN(limit, PX_SEC)
-    {
+    PX_WITHIN(limit, PX_SEC) {
         EXPECT_EQ(px_group_open(&open_group), 0);
         break;
     }
@@ -157,8 +156,8 @@ static void a_block_that_is_left_with_an_open_group_aborts(void **state)
     expect_death(spawns_a_loader, opens_it_in_a_block, "loader");
 }
 
-static void an_fn_in_a_timeout_that_returns_with_an_open_group_aborts(
-    void **state)
+static void
+an_fn_in_a_timeout_that_returns_with_an_open_group_aborts(void **state)
 {
     (void)state;
     expect_death(spawns_a_loader, opens_it_in_a_timeout, "loader");

@@ -84,8 +84,8 @@ static int the_loop(void *arg)
     return 0;
 }
 
-static void the_current_loop_is_one_for_all_fibers_and_none_off_fiber(
-    void **state)
+static void
+the_current_loop_is_one_for_all_fibers_and_none_off_fiber(void **state)
 {
     (void)state;
     assert_null(px_current_loop());

@@ -114,8 +114,7 @@ static int sleeps_in_the_crowd(size_t i, void *arg UNUSED)
     if (i % 2)
         EXPECT_EQ(px_sleep(length), 0);
     else
-        EXPECT_EQ(px_with_timeout(length, sleeps_for_ever, NULL),
-                  PX_ETIMEDOUT);
+        EXPECT_EQ(px_with_timeout(length, sleeps_for_ever, NULL), PX_ETIMEDOUT);
     expect_lasted(begin, length);
     return 0;
 }
@@ -337,8 +336,7 @@ static int fails_on(void *arg)
 {
     struct busy *self = arg;
 
-    PX_WITHIN(limit, 0)
-    {
+    PX_WITHIN(limit, 0) {
         while (!self->done)
             EXPECT_EQ(px_sem_down(&self->a), PX_ETIMEDOUT);
     }

@@ -234,8 +234,8 @@ static void a_scope_can_be_cancelled_off_fiber_in_on_deadlock(void **state)
 
 FIBER_TEST(a_deadline_fires_at_its_moment)
 {
-    static const px_nsec lengths[] = {1, 2, 63, 64, 65, PX_USEC, PX_MSEC + 1,
-                                      PX_SEC, 24 * 60 * PX_MINUTE};
+    static const px_nsec lengths[] = {
+        1, 2, 63, 64, 65, PX_USEC, PX_MSEC + 1, PX_SEC, 24 * 60 * PX_MINUTE};
     px_nsec start_time;
     px_scope scope;
 
@@ -529,7 +529,7 @@ static int parks_deep_inside(void *arg)
     return 0;
 }
 
-FIBER_TEST(a_hundred_thousand_nested_scopes_need_no_stack)
+FIBER_TEST(R90_a_hundred_thousand_nested_scopes_need_no_stack)
 {
     px_scope *scopes = calloc(DEEP, sizeof(*scopes));
     px_spawn_options options = {.stack_size = 1};
@@ -664,7 +664,8 @@ static int returns_inside_one(void *arg UNUSED)
 
 FIBER_TEST(scopes_in_the_frame_that_a_return_frees_are_forgotten)
 {
-    static const px_fn bodies[] = {returns_inside_its_frame, returns_inside_one};
+    static const px_fn bodies[] = {returns_inside_its_frame,
+                                   returns_inside_one};
     static const int values[] = {6, 0};
     int value = -1;
 
@@ -696,8 +697,8 @@ static void the_main_fiber_may_return_inside_scopes(void **state)
     px_run_options options = {0};
 
     (void)state;
-    assert_int_equal(
-        run_fibers_with(options, 0, main_returns_inside, scopes), 5);
+    assert_int_equal(run_fibers_with(options, 0, main_returns_inside, scopes),
+                     5);
     free(scopes);
     assert_log("ok ");
 }
@@ -713,9 +714,9 @@ static void move_while_parked(struct sleeper *s, px_nsec timeout, px_nsec to)
     start(sleeps_in_a_scope, s);
     EXPECT_EQ(px_sleep(10 * PX_MSEC), 0);
     EXPECT_EQ(s->woke, 0);
-    EXPECT_EQ(px_scope_set_deadline(&s->scope,
-                                    to == PX_FOREVER ? to : begin + to),
-              0);
+    EXPECT_EQ(
+        px_scope_set_deadline(&s->scope, to == PX_FOREVER ? to : begin + to),
+        0);
     EXPECT_EQ(s->woke, 0); /* set_deadline switches to nobody */
     EXPECT_EQ(px_sleep(2 * PX_SEC), 0);
     s->woke -= begin;
@@ -921,7 +922,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(an_outer_deadline_reaches_in_and_is_not_the_inners),
     PX_TEST(a_scope_entered_inside_a_fired_one_is_inside_it),
     PX_TEST(px_deadline_is_the_nearest),
-    PX_TEST(a_hundred_thousand_nested_scopes_need_no_stack),
+    PX_TEST(R90_a_hundred_thousand_nested_scopes_need_no_stack),
     PX_TEST(a_deadline_moves_above_a_hundred_thousand_nested_scopes),
     PX_TEST(scopes_are_left_in_reverse_order),
     PX_TEST(a_scope_is_left_by_its_own_fiber),

@@ -30,8 +30,7 @@ static int branches_out(void *arg)
     EXPECT_EQ(px_group_open(&group), 0);
     for (int i = 0; i < self->children; i++) {
         EXPECT_EQ(px_sem_down(&self->go), 0);
-        EXPECT_EQ(px_group_spawn(&group, notes_its_interruption, self->sem),
-                  0);
+        EXPECT_EQ(px_group_spawn(&group, notes_its_interruption, self->sem), 0);
     }
     (void)notes_its_interruption(NULL);
     return px_group_wait(&group);
@@ -110,8 +109,7 @@ static int times_out_and_notes(void *arg)
 {
     const px_nsec *until = arg;
 
-    PX_WITHIN(limit, *until - px_now())
-    {
+    PX_WITHIN(limit, *until - px_now()) {
         int code = px_sleep(PX_FOREVER);
 
         note("%d:%s ", (int)px_current_id(), err(code));
@@ -213,6 +211,24 @@ FIBER_TEST(every_64th_failing_point_in_a_row_goes_to_the_tail)
     return 0;
 }
 
+FIBER_TEST(a_failing_check_counts_and_the_64th_call_goes_to_the_tail)
+{
+    px_spawn_options options = {.queued = true};
+    px_sem sem = PX_SEM_INIT(1);
+    int turns = 0;
+    px_scope scope;
+
+    EXPECT_EQ(px_spawn_with(NULL, &options, counts_turns, &turns), 0);
+    EXPECT_EQ(px_scope_enter(&scope, 0), 0);
+    for (int i = 0; i < 63; i++)
+        EXPECT_EQ(px_check(), PX_ETIMEDOUT);
+    EXPECT_EQ(turns, 0);
+    EXPECT_EQ(px_sem_down(&sem), PX_ETIMEDOUT);
+    EXPECT_EQ(turns, 1);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    return px_yield();
+}
+
 static int keeps_requeueing(void *arg)
 {
     int *turns = arg;
@@ -304,6 +320,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(stop_interrupts_in_the_order_of_ids),
     PX_TEST(equal_deadlines_fire_in_the_order_of_arming),
     PX_TEST(every_64th_failing_point_in_a_row_goes_to_the_tail),
+    PX_TEST(a_failing_check_counts_and_the_64th_call_goes_to_the_tail),
     PX_TEST(a_loop_that_fails_lets_the_others_have_every_64th_turn),
     PX_TEST(the_count_goes_on_from_one_scope_to_the_next),
     PX_TEST(a_success_begins_the_count_anew),

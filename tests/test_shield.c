@@ -403,9 +403,8 @@ static int stalls_in_a_shield(void *arg)
 static void a_shield_does_not_hold_a_stall_back(void **state)
 {
     int deadlocks = 0, result = 0;
-    px_run_options options = {.on_deadlock = count_deadlocks,
-                              .ctx = &deadlocks,
-                              .result = &result};
+    px_run_options options = {
+        .on_deadlock = count_deadlocks, .ctx = &deadlocks, .result = &result};
 
     (void)state;
     assert_int_equal(run_fibers_with(options, 0, stalls_in_a_shield, NULL),

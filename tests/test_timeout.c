@@ -30,16 +30,15 @@ static int sleeps_and_tells(void *arg)
 
 FIBER_TEST(with_timeout_returns_what_fn_returns)
 {
-    static const int values[] = {0, 1, 12345, INT32_MAX, -1, -7, INT32_MIN,
-                                 PX_ECANCELED};
+    static const int values[] = {0,  1,  12345,     INT32_MAX,
+                                 -1, -7, INT32_MIN, PX_ECANCELED};
     struct story s = {.length = PX_MSEC};
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         s.value = values[i];
         EXPECT_EQ(px_with_timeout(PX_SEC, sleeps_and_tells, &s), values[i]);
         EXPECT_EQ(px_with_deadline(PX_SEC, sleeps_and_tells, &s), values[i]);
-        EXPECT_EQ(px_with_timeout(PX_FOREVER, sleeps_and_tells, &s),
-                  values[i]);
+        EXPECT_EQ(px_with_timeout(PX_FOREVER, sleeps_and_tells, &s), values[i]);
         EXPECT_EQ(px_with_shield(PX_SEC, sleeps_and_tells, &s), values[i]);
     }
     return 0;
@@ -226,8 +225,7 @@ FIBER_TEST(a_scope_that_fn_has_not_left_is_forgotten)
         px_with_deadline(PX_SEC, leaves_a_scope_behind, NULL));
     expect_nothing_left_behind(
         px_with_shield(PX_SEC, leaves_a_scope_behind, NULL));
-    expect_nothing_left_behind(
-        px_with_cancel(leaves_a_scope_behind_too, NULL));
+    expect_nothing_left_behind(px_with_cancel(leaves_a_scope_behind_too, NULL));
     /* What is around is as it was. */
     EXPECT_EQ(px_scope_enter(&scope, PX_FOREVER), 0);
     expect_nothing_left_behind(
@@ -284,8 +282,7 @@ FIBER_TEST(within_is_a_scope_around_a_block)
 {
     int code = 0;
 
-    PX_WITHIN(limit, 20 * PX_MSEC)
-    {
+    PX_WITHIN(limit, 20 * PX_MSEC) {
         EXPECT_EQ(px_deadline(), 20 * PX_MSEC);
         EXPECT_EQ(px_scope_status(&limit), 0);
         code = px_sleep(PX_SEC);
@@ -303,8 +300,7 @@ FIBER_TEST(within_runs_its_block_once_even_when_it_has_fired)
 {
     int blocks = 0;
 
-    PX_WITHIN(limit, 0)
-    {
+    PX_WITHIN(limit, 0) {
         blocks++;
         EXPECT_EQ(px_yield(), PX_ETIMEDOUT);
         EXPECT_EQ(px_scope_status(&limit), PX_ETIMEDOUT);
@@ -320,8 +316,7 @@ FIBER_TEST(break_and_continue_end_the_block)
 
     for (int i = 0; i < 3; i++) {
         turns++;
-        PX_WITHIN(limit, PX_SEC)
-        {
+        PX_WITHIN(limit, PX_SEC) {
             if (i == 0)
                 break;
             if (i == 1)
@@ -336,10 +331,8 @@ FIBER_TEST(break_and_continue_end_the_block)
 
 static int returns_from_a_block(int value)
 {
-    PX_WITHIN(outer, PX_SEC)
-    {
-        PX_WITHIN(inner, PX_MSEC)
-        {
+    PX_WITHIN(outer, PX_SEC) {
+        PX_WITHIN(inner, PX_MSEC) {
             EXPECT_EQ(px_deadline(), PX_MSEC);
             return value;
         }
@@ -351,10 +344,8 @@ FIBER_TEST(return_and_goto_leave_the_block)
 {
     EXPECT_EQ(returns_from_a_block(7), 7);
     EXPECT_EQ(px_deadline(), PX_FOREVER);
-    PX_WITHIN(outer, PX_SEC)
-    {
-        PX_WITHIN(inner, PX_MSEC)
-        {
+    PX_WITHIN(outer, PX_SEC) {
+        PX_WITHIN(inner, PX_MSEC) {
             goto out;
         }
         EXPECT(false);
@@ -366,15 +357,12 @@ out:
 
 FIBER_TEST(blocks_nest_and_follow_each_other)
 {
-    PX_WITHIN(a, 30)
-    {
-        PX_WITHIN(b, 20)
-        {
+    PX_WITHIN(a, 30) {
+        PX_WITHIN(b, 20) {
             EXPECT_EQ(px_deadline(), 20);
         }
         EXPECT_EQ(px_deadline(), 30);
-        PX_WITHIN(b, 10)
-        {
+        PX_WITHIN(b, 10) {
             EXPECT_EQ(px_scope_cancel(&a), 0);
             EXPECT_EQ(px_check(), PX_ECANCELED);
             EXPECT_EQ(px_scope_status(&b), 0);
@@ -389,14 +377,12 @@ FIBER_TEST(a_block_may_leave_its_scope_itself)
 {
     px_scope forgotten;
 
-    PX_WITHIN(limit, 0)
-    {
+    PX_WITHIN(limit, 0) {
         EXPECT_EQ(px_scope_leave(&limit), PX_ETIMEDOUT);
         EXPECT_EQ(px_yield(), 0);
     }
     EXPECT_EQ(px_yield(), 0);
-    PX_WITHIN(limit, 20)
-    {
+    PX_WITHIN(limit, 20) {
         EXPECT_EQ(px_scope_enter(&forgotten, 10), 0);
     }
     EXPECT_EQ(px_deadline(), PX_FOREVER);
@@ -409,8 +395,7 @@ static void off_a_fiber_the_block_is_skipped(void **state)
     int blocks = 0;
 
     (void)state;
-    PX_WITHIN(limit, PX_SEC)
-    {
+    PX_WITHIN(limit, PX_SEC) {
         blocks++;
     }
     assert_int_equal(blocks, 0);
@@ -469,7 +454,7 @@ static int parks_and_yields_late(void *arg UNUSED)
     return 0;
 }
 
-static void a_passed_deadline_is_noticed_by_a_call_that_parks(void **state)
+static void R91_a_passed_deadline_is_noticed_by_a_call_that_parks(void **state)
 {
     (void)state;
     run_real(parks_and_yields_late);
@@ -482,7 +467,7 @@ static int successes(int (*call)(px_sem *sem), int most)
     px_scope scope;
     int n = 0, code = 0;
 
-    enter_and_overrun(&scope, PX_MSEC);
+    enter_and_overrun(&scope, 200 * PX_USEC);
     while (n < most && (code = call(&sem)) == 0)
         n++;
     EXPECT_EQ(code, PX_ETIMEDOUT);
@@ -530,6 +515,32 @@ static void a_passed_deadline_is_noticed_at_the_64th_point_at_last(void **state)
     run_real(passes_points_that_need_no_wait);
 }
 
+static int passes_points_until_time_is_up(void *arg UNUSED)
+{
+    static const px_nsec timeouts[] = {50 * PX_USEC, PX_MSEC, 3 * PX_MSEC,
+                                       9 * PX_MSEC, 30 * PX_MSEC};
+    px_sem sem = PX_SEM_INIT(1);
+    px_nsec begin;
+    px_scope scope;
+
+    for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+        begin = px_now();
+        EXPECT_EQ(px_scope_enter(&scope, timeouts[i]), 0);
+        while (px_yield() == 0 && px_sem_wait_available(&sem) == 0 &&
+               px_check() == 0)
+            ;
+        EXPECT(px_now() - begin >= timeouts[i]);
+        EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    }
+    return 0;
+}
+
+static void a_deadline_is_not_noticed_before_its_time(void **state)
+{
+    (void)state;
+    run_real(passes_points_until_time_is_up);
+}
+
 static int leaves_late(void *arg UNUSED)
 {
     px_scope scope;
@@ -552,7 +563,7 @@ static void a_deadline_that_no_call_noticed_did_not_fire(void **state)
 static int looks_at_the_time_left(void *arg UNUSED)
 {
     static const px_nsec timeouts[] = {PX_MSEC, 10 * PX_MSEC, 100 * PX_MSEC,
-                                       PX_SEC, PX_MINUTE, 600 * PX_MINUTE};
+                                       PX_SEC,  PX_MINUTE,    600 * PX_MINUTE};
     px_scope scope;
     px_nsec before, left;
 
@@ -593,8 +604,9 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(blocks_nest_and_follow_each_other),
     PX_TEST(a_block_may_leave_its_scope_itself),
     PX_TEST(off_a_fiber_the_block_is_skipped),
-    PX_TEST(a_passed_deadline_is_noticed_by_a_call_that_parks),
+    PX_TEST(R91_a_passed_deadline_is_noticed_by_a_call_that_parks),
     PX_TEST(a_passed_deadline_is_noticed_at_the_64th_point_at_last),
+    PX_TEST(a_deadline_is_not_noticed_before_its_time),
     PX_TEST(a_deadline_that_no_call_noticed_did_not_fire),
     PX_TEST(a_deadline_is_late_by_a_64th_at_most),
 };

@@ -33,6 +33,7 @@
 #ifndef SYNC_JOBS_H
 #define SYNC_JOBS_H
 
+#include "px_scale.h"
 #include "px_test.h"
 
 #define MAX_JOBS 16
@@ -488,7 +489,7 @@ static inline void run_that_stalls(px_nsec around, void (*fn)(void))
 /* How often to do something: less under a tool that makes it slow. */
 static inline int times(int full, int small)
 {
-    return getenv("PX_TEST_SMALL") ? small : full;
+    return is_small() ? small : full;
 }
 
 #endif
