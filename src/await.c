@@ -67,10 +67,7 @@ static int check_handle(const px_fiber *fiber)
 static void consume(px_fiber *fiber)
 {
     fiber->flags |= PX_FIBER_CONSUMED;
-    if (fiber->loop->zombie == fiber)
-        px__bury(fiber->loop);
-    else if (fiber->locks == 0)
-        px__reclaim(fiber);
+    px__forget(fiber);
 }
 
 int px_await(px_fiber *fiber, int *result)

@@ -34,7 +34,8 @@ enum {                          /* px_fiber.flags */
     PX_FIBER_CHILD = 4,         /* of a group */
     PX_FIBER_CANCEL_EARLY = 8,  /* px_cancel() before it began */
     PX_FIBER_AWAITS_ALL = 16,   /* parked in px_await_all */
-    PX_FIBER_CONSUMED = 32      /* awaited: the record goes with the stack */
+    PX_FIBER_CONSUMED = 32,     /* awaited: nobody needs the record */
+    PX_FIBER_KEPT = 64          /* but its awaiter keeps it a little longer */
 };
 
 /* Why a cancellation point must take a closer look. */
@@ -126,6 +127,7 @@ struct px_fiber {
     void (*on_end)(px_fiber *self, int result);
     void *owner;        /* for on_end: a group, a waitgroup */
     px_fiber *awaiter;
+    px_fiber *kept;     /* the one it awaited last, ended */
     int *result_out;    /* of a fiber that awaits one */
     int result;
     struct px_stack stack;

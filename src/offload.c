@@ -19,6 +19,7 @@
 
 #define THREADS_LEAST 8
 #define THREADS_MOST 64
+#define THREADS_LIMIT 4096 /* whatever is asked for */
 
 struct job {
     struct px_remote remote;
@@ -129,6 +130,8 @@ static size_t cap_of(const px_loop *loop)
 {
     long cores;
 
+    if (loop->options.offload_threads > THREADS_LIMIT)
+        return THREADS_LIMIT;
     if (loop->options.offload_threads)
         return loop->options.offload_threads;
     cores = sysconf(_SC_NPROCESSORS_ONLN);

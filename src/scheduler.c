@@ -424,23 +424,27 @@ void px__reclaim(px_fiber *fiber)
         px__fiber_free(&loop->arena, fiber);
 }
 
+void px__forget(px_fiber *fiber)
+{
+    if (fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
+        !(fiber->flags & PX_FIBER_KEPT) && fiber->locks == 0 &&
+        fiber->loop->zombie != fiber)
+        px__reclaim(fiber);
+}
+
 void px__bury(px_loop *loop)
 {
     px_fiber *fiber = loop->zombie;
-    bool forgotten;
 
     if (!fiber)
         return;
     loop->zombie = NULL;
-    forgotten = fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
-                fiber->locks == 0;
     PX_NOTE_DEATH(fiber);
     if (fiber->home)
         fiber->home->release_stack(fiber);
     else
         px__stack_release(&loop->stacks, fiber->stack);
-    if (forgotten)
-        px__reclaim(fiber);
+    px__forget(fiber);
 }
 
 /* The run. */

@@ -56,8 +56,12 @@ px_nsec px__time(px_loop *loop);
 
 /* List a fiber among all of the run, giving it its id. */
 void px__enlist(px_loop *loop, px_fiber *fiber);
-/* Reclaim an ended fiber's record. */
+/* Reclaim an ended fiber's record, whatever it is needed for. */
 void px__reclaim(px_fiber *fiber);
+/* Reclaim it if nobody needs it: it is detached or awaited, not kept by its
+ * awaiter, holds no mutex, and its stack has been given back. Else that is done
+ * by whoever needs it last. */
+void px__forget(px_fiber *fiber);
 /* Give the stack of the fiber that ended last back. */
 void px__bury(px_loop *loop);
 

@@ -16,6 +16,18 @@
 
 #define ARG_ALIGNMENT ((size_t)16)
 
+/* Half of a stack that was asked for with `size`. */
+static size_t room_for_arg(size_t size)
+{
+    const px_loop *loop = px__loop;
+
+    if (!loop)
+        return (size ? size : PX_STACK_DEFAULT) / 2;
+    return px__stack_usable(&loop->stacks,
+                            size ? size : loop->options.stack_size) /
+           2;
+}
+
 int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
                    px_fn fn, void *arg)
 {
@@ -30,8 +42,10 @@ int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
         if (options->reserved[i])
             return PX_EINVAL;
     }
-    if (options->stack_size > PX_STACK_MAXIMUM ||
-        (options->arg_size && !arg))
+    if (options->stack_size > PX_STACK_MAXIMUM)
+        return PX_EINVAL;
+    if (options->arg_size &&
+        (!arg || options->arg_size > room_for_arg(options->stack_size)))
         return PX_EINVAL;
     birth->name = options->name;
     birth->stack_size = options->stack_size;
@@ -39,11 +53,27 @@ int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
     return 0;
 }
 
+/* An awaiter's handle is good until its px_await() has returned, so it keeps the
+ * record until it awaits the next, or ends. */
+static void keep_for(px_fiber *awaiter, px_fiber *ended)
+{
+    px_fiber *before = awaiter->kept;
+
+    if (before) {
+        before->flags &= (uint8_t)~PX_FIBER_KEPT;
+        px__forget(before);
+    }
+    awaiter->kept = ended;
+    if (ended)
+        ended->flags |= PX_FIBER_KEPT;
+}
+
 static void end(px_fiber *self, int result)
 {
     px_loop *loop = self->loop;
     px_fiber *awaiter = self->awaiter;
 
+    keep_for(self, NULL);
     px__scope_leave_body(self);
     if (self->on_end)
         self->on_end(self, result);
@@ -56,6 +86,7 @@ static void end(px_fiber *self, int result)
     if (awaiter && --awaiter->waiter.want == 0) {
         if (!(awaiter->flags & PX_FIBER_AWAITS_ALL)) {
             self->flags |= PX_FIBER_CONSUMED;
+            keep_for(awaiter, self);
             if (awaiter->result_out)
                 *awaiter->result_out = result;
         }
@@ -98,8 +129,6 @@ int px__spawn(px_loop *loop, const struct px_birth *birth, px_fiber **out)
     px_fiber *fiber;
     char *top;
 
-    if (birth->arg_size > px__stack_usable(&loop->stacks, size) / 2)
-        return PX_EINVAL;
     if (loop->options.max_fibers && loop->alive >= loop->options.max_fibers)
         return PX_ENOMEM;
     px__bury(loop);

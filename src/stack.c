@@ -50,6 +50,7 @@
 #endif
 
 #define WARM_BYTES ((size_t)1 << 30)
+#define LIGHT_GUARD ((size_t)1 << 20)
 #define FIRST_SLAB 16
 #define LARGEST_SLAB 65536
 #define SHIFTS 31 /* times 64 bytes: just below half a page */
@@ -113,10 +114,11 @@ static void once_per_process(void)
     (void)munmap(probe, page);
 }
 
-/* Locked memory refuses the light guard: then it is the other one. */
+/* Locked memory refuses the light guard: then it is the other one. So it is for
+ * a large one: a light guard costs an entry of the page table for every page. */
 static bool set_guard(char *at, size_t size)
 {
-    if (light_guards_work && !px__stack_no_light_guards &&
+    if (light_guards_work && size <= LIGHT_GUARD && !px__stack_no_light_guards &&
         madvise(at, size, MADV_GUARD_INSTALL) == 0)
         return true;
     return mprotect(at, size, PROT_NONE) == 0;

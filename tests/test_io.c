@@ -1263,6 +1263,32 @@ static void a_connect_that_nobody_answers_is_interrupted_by_scopes(void **state)
     check(interrupted_connects);
 }
 
+static void off_a_fiber_accept_and_connect_never_wait(void **state)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 0, 0), served;
+    struct connecting c[2];
+
+    (void)state;
+    assert_int_equal(px_accept(listener, NULL, NULL), PX_ENOFIBER);
+    for (int i = 0; i < 2; i++) {
+        c[i] = (struct connecting){.fd = unix_socket(),
+                                   .address = (struct sockaddr *)&address,
+                                   .size = size};
+        (void)connect_it(&c[i]);
+    }
+    assert_int_equal(c[0].result, 0);
+    assert_int_equal(c[1].result, PX_ENOFIBER);
+    served = px_accept(listener, NULL, NULL);
+    assert_true(served >= 0);
+    assert_int_equal(px_close(served), 0);
+    assert_int_equal(px_close(c[0].fd), 0);
+    assert_int_equal(px_close(c[1].fd), 0);
+    assert_int_equal(px_close(listener), 0);
+    assert_log("");
+}
+
 static int full_backlog(void *arg)
 {
     struct sockaddr_un address;
@@ -1418,6 +1444,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(connect_reaches_a_listener_and_sets_nonblocking),
     PX_TEST(a_refused_connection_is_told_so),
     PX_TEST(a_connect_that_nobody_answers_is_interrupted_by_scopes),
+    PX_TEST(off_a_fiber_accept_and_connect_never_wait),
     PX_TEST(a_connect_to_a_full_local_backlog_waits_for_a_place),
     PX_TEST(an_echo_server_serves_its_clients),
 };

@@ -854,6 +854,47 @@ static void events_of_a_file_that_outlived_its_number_go_nowhere(void **state)
     check(reuse_while_the_old_file_lives);
 }
 
+/* The old file's registration has outlived the number, and then the number is
+ * the old file's again. */
+static int the_old_file_comes_back(void *arg)
+{
+    int old[2], new[2], keeper, number;
+
+    (void)arg;
+    open_pipe(old, 0);
+    number = old[0];
+    keeper = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    struct waiting a = {.fd = number, .events = PX_READABLE}, b = a, c = a;
+    start(wait_for_it, &a);
+    settle();
+    replace(number, new);
+    start(wait_for_it, &b);
+    settle();
+    EXPECT_EQ(a.result, PX_EBADF);
+    EXPECT_EQ(px_close(number), 0);
+    settle();
+    EXPECT_EQ(b.result, PX_ECLOSED);
+    EXPECT_EQ(dup3(keeper, number, O_CLOEXEC), number);
+    start(wait_for_it, &c);
+    settle();
+    EXPECT(!c.done);
+    put(old[1], 'x');
+    settle();
+    EXPECT_EQ(c.result, PX_READABLE);
+    EXPECT_EQ(take(number), 'x');
+    EXPECT_EQ(close(number), 0);
+    EXPECT_EQ(close(keeper), 0);
+    EXPECT_EQ(close(old[1]), 0);
+    EXPECT_EQ(close(new[1]), 0);
+    return 0;
+}
+
+static void a_number_may_mean_the_old_file_again(void **state)
+{
+    (void)state;
+    check(the_old_file_comes_back);
+}
+
 static int ready_then_replaced(void *arg)
 {
     int old[2], new[2];
@@ -1389,6 +1430,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(data_come_before_the_hang_up),
     PX_TEST(a_reused_number_wakes_only_who_waits_on_the_new_file),
     PX_TEST(events_of_a_file_that_outlived_its_number_go_nowhere),
+    PX_TEST(a_number_may_mean_the_old_file_again),
     PX_TEST(readiness_of_the_old_file_is_not_that_of_the_new),
     PX_TEST(a_wait_on_a_closed_number_can_be_cancelled),
     PX_TEST(ten_thousand_plain_closes_and_reuses_confuse_nobody),

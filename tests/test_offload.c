@@ -609,6 +609,46 @@ static void R126_a_queued_call_is_taken_back_and_never_runs(void **state)
     check_with(threads(1), taken_back);
 }
 
+/* From the middle, from the end and from the front of the queue. */
+static int taken_from_anywhere(void *arg)
+{
+    enum { QUEUED = 5 };
+    static const int order[] = {2, 4, 0};
+    struct gate gate;
+    int calls = 0;
+    struct offloaded busy = {.fn = passes_the_gate, .arg = &gate};
+    struct offloaded queued[QUEUED];
+    px_fiber *first, *fibers[QUEUED];
+
+    (void)arg;
+    gate_init(&gate, 7);
+    first = start_handle(offload_it, &busy);
+    wait_until_started(&gate, 1);
+    for (int i = 0; i < QUEUED; i++) {
+        queued[i] = (struct offloaded){.fn = counts_calls, .arg = &calls};
+        fibers[i] = start_handle(offload_it, &queued[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        EXPECT_EQ(px_cancel_and_await(fibers[order[i]], NULL), 0);
+        EXPECT_EQ(queued[order[i]].result, PX_ECANCELED);
+    }
+    open_gate(&gate, 1);
+    EXPECT_EQ(px_await(first, NULL), 0);
+    EXPECT_EQ(px_await(fibers[1], NULL), 0);
+    EXPECT_EQ(px_await(fibers[3], NULL), 0);
+    EXPECT_EQ(queued[1].result, 1);
+    EXPECT_EQ(queued[3].result, 2);
+    EXPECT_EQ(calls, 2);
+    EXPECT_EQ(sem_destroy(&gate.open), 0);
+    return 0;
+}
+
+static void calls_are_taken_back_from_anywhere_in_the_queue(void **state)
+{
+    (void)state;
+    check_with(threads(1), taken_from_anywhere);
+}
+
 static int offload_it_shielded(void *arg)
 {
     return px_with_shield(PX_FOREVER, offload_it, arg);
@@ -841,6 +881,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_thousand_calls_each_come_back_to_their_fiber),
     PX_TEST(runs_on_several_threads_do_not_mix_their_calls),
     PX_TEST(R126_a_queued_call_is_taken_back_and_never_runs),
+    PX_TEST(calls_are_taken_back_from_anywhere_in_the_queue),
     PX_TEST(a_shield_keeps_a_queued_call_in_the_queue),
     PX_TEST(a_started_call_is_waited_for_and_its_value_stands),
     PX_TEST(stopping_the_run_waits_for_what_has_started),

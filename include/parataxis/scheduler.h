@@ -56,7 +56,8 @@ typedef struct px_run_options {
     void (*on_deadlock)(void *ctx);
     void *ctx;
     /** The most threads px_offload() uses; 0 is the number of cores, at
-     *  least 8, at most 64. They are started on demand. */
+     *  least 8, at most 64; more than 4096 is 4096. They are started on
+     *  demand. */
     unsigned offload_threads;
     /** Timers may be this late, never early, so that near ones share a
      *  wake-up. */
@@ -119,7 +120,7 @@ PX_API int px_spawn_with(px_fiber **out, const px_spawn_options *options,
                          px_fn fn, void *arg);
 
 /** Wait until `fiber` has ended, store its body's value in *result (which may
- *  be NULL) and consume the handle: from then on it is a freed pointer.
+ *  be NULL) and consume the handle: once this returns it is a freed pointer.
  *  Cancellation point.
  *  @return 0; with the handle still good: PX_EINVAL for NULL, and for a
  *  detached, a group's or the main fiber; PX_EDEADLK for the caller itself;
