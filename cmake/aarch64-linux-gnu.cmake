@@ -12,6 +12,8 @@ set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 find_program(aarch64_cxx aarch64-linux-gnu-g++)
 if(aarch64_cxx) # only some tests are in C++
     set(CMAKE_CXX_COMPILER "${aarch64_cxx}")
+    # That package's runtime library is not where programs look for it.
+    set(CMAKE_EXE_LINKER_FLAGS_INIT -static-libstdc++)
 endif()
 
 # Packages of that architecture only, never the host's.

@@ -115,47 +115,65 @@ static int claim(px_fiber *self, px_fiber **fibers, size_t n)
     return 0;
 }
 
+/* Whether the handles are all good, and free to be waited for. */
+static int check_handles(px_fiber *self, px_fiber **fibers, size_t n)
+{
+    int err = claim(self, fibers, n);
+
+    if (!err)
+        unclaim(self, fibers, n);
+    return err;
+}
+
+/* How many of them have not ended. */
+static int64_t count_running(px_fiber **fibers, size_t n)
+{
+    int64_t running = 0;
+
+    for (size_t i = 0; i < n; i++)
+        running += fibers[i]->state != PX_STATE_DONE;
+    return running;
+}
+
+/* Nothing between the claim and the park may give way to others. */
+static int await_claimed(px_fiber *self, struct claims *claims, int64_t running)
+{
+    int err = claim(self, claims->fibers, claims->n);
+
+    if (err)
+        return err;
+    self->waits_on = claims;
+    self->waiter.want = running;
+    self->flags |= PX_FIBER_AWAITS_ALL;
+    err = px__park(self, &await_class);
+    self->flags &= (uint8_t)~PX_FIBER_AWAITS_ALL;
+    return err;
+}
+
 int px_await_all(px_fiber **fibers, size_t n, int *results)
 {
     px_fiber *self = px__self;
     struct claims claims = {fibers, n};
-    int64_t running = 0;
-    int err;
+    int64_t running;
+    int err, fired;
 
     if (n && !fibers)
         return PX_EINVAL;
-    err = claim(self, fibers, n);
-    if (err == PX_EBUSY) {
-        /* A scope that has fired comes before the state of the handles. */
-        int fired = px__cancellation_point(self);
-
+    err = check_handles(self, fibers, n);
+    if (err && err != PX_EBUSY)
+        return err;
+    /* A scope that has fired comes before the state of the handles. */
+    fired = px__cancellation_point(self);
+    if (fired || err)
         return fired ? fired : err;
-    }
-    if (err)
-        return err;
-    unclaim(self, fibers, n);
-    err = px__cancellation_point(self);
-    if (err)
-        return err;
-    err = claim(self, fibers, n);
-    if (err)
-        return err;
-    for (size_t i = 0; i < n; i++)
-        running += fibers[i]->state != PX_STATE_DONE;
+    running = count_running(fibers, n);
     if (running) {
         err = px__may_park(self);
-        if (err) {
-            unclaim(self, fibers, n);
-        } else {
-            self->waits_on = &claims;
-            self->waiter.want = running;
-            self->flags |= PX_FIBER_AWAITS_ALL;
-            err = px__park(self, &await_class);
-            self->flags &= (uint8_t)~PX_FIBER_AWAITS_ALL;
-        }
+        if (!err)
+            err = await_claimed(self, &claims, running);
+        if (err)
+            return err;
     }
-    if (err)
-        return err; /* they were let go when it was decided */
     for (size_t i = 0; i < n; i++) {
         if (results)
             results[i] = fibers[i]->result;

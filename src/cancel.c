@@ -27,7 +27,8 @@
 #include "base/panic.h"
 
 #define LOOKS 64 /* cancellation points */
-#define NEAR 4   /* ticks */
+#define UNPARKED (16 * LOOKS)
+#define NEAR 4 /* ticks */
 
 /* Whether a deadline has passed; reads the coarse clock, and the precise one
  * only if it may be near. The coarse clock is never ahead, but it can lag by
@@ -72,7 +73,7 @@ static inline void settle_attention(px_fiber *fiber)
     fiber->attention =
         (scope->reach ? PX_LOOK_FIRED : 0u) |
         (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0u) |
-        (fiber->failures ? PX_LOOK_FAILURES : 0u);
+        (fiber->unparked ? PX_LOOK_FAILURES : 0u);
 }
 
 /* The fibers inside `scope`, outer before inner, linked by mark. */
@@ -233,12 +234,16 @@ void px__cancel_on_timer(px_fiber *fiber)
 
 /* Cancellation points. */
 
+/* Every 64th in a row gives way. A success ends the row, but if it did not wait
+ * it gave nobody a turn: so there is a bound on those in between, too. */
 int px__fail(px_fiber *self, int code)
 {
     self->attention |= PX_LOOK_FAILURES;
-    if (++self->failures < LOOKS)
+    self->unparked++;
+    if (++self->failures < LOOKS && self->unparked < UNPARKED)
         return code;
     self->failures = 0;
+    self->unparked = 0;
     return px__requeue(self, code);
 }
 
@@ -254,19 +259,12 @@ static void notice_deadline(px_fiber *self)
         fire_due(self);
 }
 
-/* This point does not fail, unless its own look finds a reason. */
-static void end_of_failures(px_fiber *self)
-{
-    self->failures = 0;
-    self->attention &= ~(uint32_t)PX_LOOK_FAILURES;
-}
-
 /* What attention asks for, but for failing. */
 static void look(px_fiber *self)
 {
     if (self->attention & PX_LOOK_FIRED)
         return;
-    end_of_failures(self);
+    self->failures = 0;
     if (++self->looks >= LOOKS)
         notice_deadline(self);
 }
@@ -285,7 +283,9 @@ PX_COLD int px__look_before_wait(px_fiber *self)
         return PX_ENOFIBER;
     if (self->attention & PX_LOOK_FIRED)
         return fail(self);
-    end_of_failures(self);
+    self->failures = 0;
+    self->unparked = 0;
+    self->attention &= ~(uint32_t)PX_LOOK_FAILURES;
     notice_deadline(self);
     /* As if it had parked, and the timer had fired at once: the others get
      * their turn, however short the timeouts of a loop are. */
@@ -303,7 +303,8 @@ int px_check(void)
     look(self);
     if (!(self->attention & PX_LOOK_FIRED))
         return 0;
-    self->failures++;
+    if (self->failures < LOOKS)
+        self->failures++;
     return self->scope->reach;
 }
 
@@ -368,6 +369,14 @@ void px__scope_leave_body(px_fiber *self)
     self->attention = 0;
 }
 
+/* One that is entered already would make a ring of the chain. That can not be
+ * told from its memory, which need not be initialised; the places where it is
+ * likely are looked at. */
+bool px__scope_is_near(const px_scope *scope, const px_fiber *self)
+{
+    return scope == self->scope || scope == self->scope->outer;
+}
+
 int px_scope_enter(px_scope *scope, px_nsec timeout)
 {
     px_fiber *self = px__self;
@@ -376,6 +385,8 @@ int px_scope_enter(px_scope *scope, px_nsec timeout)
         return PX_EINVAL;
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
+    if (px__scope_is_near(scope, self))
+        return PX_EINVAL;
     if (timeout <= 0) {
         px__scope_push(scope, self, self->loop->now, 0);
         px__scope_fire(scope, PX_ETIMEDOUT);
@@ -393,6 +404,8 @@ int px_scope_enter_until(px_scope *scope, px_nsec deadline)
         return PX_EINVAL;
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
+    if (px__scope_is_near(scope, self))
+        return PX_EINVAL;
     px__scope_push(scope, self, deadline, 0);
     if (deadline != PX_FOREVER && px__time(self->loop) >= deadline)
         px__scope_fire(scope, PX_ETIMEDOUT);

@@ -42,7 +42,7 @@ enum {                          /* px_fiber.flags */
 enum {                      /* px_fiber.attention */
     PX_LOOK_FIRED = 1,      /* a scope that reaches the fiber has fired */
     PX_LOOK_DEADLINE = 2,   /* a deadline around it may pass */
-    PX_LOOK_FAILURES = 4,   /* points have failed; the next success ends the row */
+    PX_LOOK_FAILURES = 4,   /* points have failed since it last parked */
     PX_LOOK_OFF_FIBER = 8   /* this is no fiber */
 };
 
@@ -101,7 +101,8 @@ struct px_fiber {
     uint8_t state;
     uint8_t flags;
     uint16_t looks;     /* cancellation points since the clock was read */
-    uint32_t failures;  /* cancellation points that failed, in a row */
+    uint16_t failures;  /* cancellation points that failed, in a row */
+    uint16_t unparked;  /* and since it last parked */
     uint32_t locks;     /* mutexes it holds */
     uint32_t groups;    /* it has open */
     void *exceptions[2]; /* what __cxa_get_globals() points to */

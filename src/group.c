@@ -122,6 +122,8 @@ int px_group_open(px_group *group)
         return PX_EINVAL;
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
+    if (px__scope_is_near(&group->scope, self))
+        return PX_EINVAL;
     memset(group, 0, sizeof(*group));
     px__scope_push(&group->scope, self, PX_FOREVER, PX_SCOPE_GROUP);
     self->groups++;

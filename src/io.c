@@ -511,7 +511,8 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
     px__scope_push(&scope, self, px__deadline_of(self->loop, duration), 0);
     err = park(self, descriptor, PAUSED, &fd_class);
     px__scope_pop(&scope, self);
-    return err == scope.status && !self->scope->reach ? 0 : err;
+    /* Its own end is no news; another scope's is told by the next look. */
+    return err == PX_ETIMEDOUT && scope.status == PX_ETIMEDOUT ? 0 : err;
 }
 
 /* A Unix socket whose listener's backlog is full says EAGAIN, and nothing

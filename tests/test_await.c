@@ -723,6 +723,106 @@ static void a_deadline_and_the_last_end_at_once_give_one_outcome(void **state)
     assert_log("");
 }
 
+/* A deadline that passes while the fiber is busy is noticed on the way into the
+ * wait, and lets the others run: of those one that is awaited ends. */
+static int await_all_too_late(void *arg)
+{
+    px_sem *sems = arg;
+    px_fiber *target = start_handle(down, &sems[0]);
+    px_scope scope;
+    px_nsec until;
+    int turns_taken = 0;
+
+    EXPECT_EQ(px_sem_down(&sems[1]), 0); /* parks, and is granted */
+    EXPECT_EQ(px_scope_enter(&scope, PX_MSEC), 0);
+    until = px_now() + 2 * PX_MSEC;
+    EXPECT_EQ(px_sem_up(&sems[0]), 0); /* the target is ready to end */
+    while (px_now() < until)
+        continue;
+    EXPECT_EQ(px_await_all(&target, 1, NULL), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_EQ(px_yield(), 0);
+        turns_taken++;
+    }
+    EXPECT_EQ(turns_taken, 10);
+    EXPECT_EQ(px_await_all(&target, 1, NULL), 0);
+    return 0;
+}
+
+static int up_and_yield(void *arg)
+{
+    px_sem *sems = arg;
+    px_fiber *late = start_handle(await_all_too_late, sems);
+
+    EXPECT_EQ(px_sem_up(&sems[1]), 0);
+    while (!px_is_done(late))
+        EXPECT_EQ(px_yield(), 0);
+    return px_await(late, NULL);
+}
+
+static void R17_a_deadline_noticed_on_the_way_in_claims_nobody(void **state)
+{
+    px_run_options options;
+
+    (void)state;
+    memset(&options, 0, sizeof(options));
+    for (int i = 0; i < 5; i++) {
+        px_sem sems[2] = {PX_SEM_INIT(0), PX_SEM_INIT(0)};
+
+        assert_int_equal(run_fibers_with(options, 1, up_and_yield, sems), 0);
+    }
+    assert_log("");
+}
+
+static px_fiber *ended_one;
+static px_fiber *parked_one;
+
+static void await_off_fiber(void *ctx)
+{
+    int value = 0;
+    px_fiber *both[2] = {ended_one, parked_one};
+
+    deadlocks++;
+    EXPECT_EQ(px_await(parked_one, &value), PX_ENOFIBER);
+    EXPECT_EQ(px_cancel_and_await(parked_one, &value), PX_ENOFIBER);
+    EXPECT_EQ(px_await_all(both, 2, NULL), PX_ENOFIBER);
+    EXPECT_EQ(value, 0);
+    /* what need not wait works */
+    EXPECT_EQ(px_await(ended_one, &value), 0);
+    EXPECT_EQ(value, 12);
+    EXPECT_EQ(px_detach(parked_one), 0);
+    EXPECT_EQ(px_set_name(parked_one, "detached"), 0);
+    EXPECT_EQ(px_cancel(parked_one), 0);
+    EXPECT_EQ(px_sem_up(ctx), 0);
+}
+
+static int leave_to_callback(void *arg)
+{
+    px_sem *sems = arg;
+    int value = 12;
+
+    ended_one = start_handle(give, &value);
+    parked_one = start_handle(down, &sems[1]);
+    return px_sem_down(&sems[0]);
+}
+
+static void a_callback_may_use_handles_but_not_wait(void **state)
+{
+    px_sem sems[2] = {PX_SEM_INIT(0), PX_SEM_INIT(0)};
+    px_run_options options;
+
+    (void)state;
+    memset(&options, 0, sizeof(options));
+    options.on_deadlock = await_off_fiber;
+    options.ctx = &sems[0];
+    deadlocks = 0;
+    assert_int_equal(run_fibers_with(options, 0, leave_to_callback, sems), 0);
+    assert_int_equal(deadlocks, 1);
+    assert_int_equal(px_sem_waiters(&sems[1]), 0);
+    assert_log("");
+}
+
 static int stall_await_all(void *arg)
 {
     px_sem gate = PX_SEM_INIT(0);
@@ -1246,6 +1346,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(an_interrupted_await_all_consumes_none),
     PX_TEST(a_cancelled_await_all_lets_go_at_that_moment),
     PX_TEST(R17_an_interrupted_await_all_is_not_woken_again),
+    PX_TEST(R17_a_deadline_noticed_on_the_way_in_claims_nobody),
+    PX_TEST(a_callback_may_use_handles_but_not_wait),
     PX_TEST(a_deadline_and_the_last_end_at_once_give_one_outcome),
     PX_TEST(a_stalled_await_all_keeps_its_handles),
     PX_TEST(a_thousand_are_awaited_together),

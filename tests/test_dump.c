@@ -315,8 +315,9 @@ static int await_owner_and_wait(void *arg)
     px_mutex mutex = PX_MUTEX_INIT;
     px_fiber *owner = start_handle(end_as_owner, &mutex);
 
-    (void)arg;
     EXPECT_EQ(px_set_name(owner, "awaited"), 0);
+    if (arg) /* its stack is another's by then */
+        start(nothing, NULL);
     EXPECT_EQ(px_await(owner, NULL), 0); /* consumed: the record is kept */
     for (int i = 0; i < 10; i++)
         start(nothing, NULL);
@@ -326,12 +327,13 @@ static int await_owner_and_wait(void *arg)
 
 static void an_ended_owner_is_named_after_it_was_awaited(void **state)
 {
-    (void)state;
-    report_of(await_owner_and_wait, NULL);
-    assert_golden(
-        "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
-        "  fiber 0 waits for mutex #1, held by fiber 1 'awaited', which has "
-        "ended, for 0.000 s\n");
+    for (int others = 0; others < 2; others++) {
+        report_of(await_owner_and_wait, others ? state : NULL);
+        assert_golden(
+            "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
+            "  fiber 0 waits for mutex #1, held by fiber 1 'awaited', which has "
+            "ended, for 0.000 s\n");
+    }
 }
 
 static px_mutex left_over;
@@ -643,6 +645,28 @@ static void every_state_and_outer_wait_is_dumped(void **state)
     (void)close(ends[1]);
 }
 
+static int dump_later(void *arg)
+{
+    start_named("sleeper", sleep_a_minute, NULL);
+    EXPECT_EQ(px_sleep(1500 * PX_MSEC), 0);
+    start_named("late", sleep_a_minute, NULL);
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
+    dump_into_raw(arg);
+    return px_stop();
+}
+
+static void how_long_a_fiber_has_waited_is_dumped(void **state)
+{
+    (void)state;
+    run_fibers(dump_later, NULL);
+    assert_log("");
+    assert_golden("  fiber 0 running\n"
+                  "  fiber 1 'sleeper' waits for the time 60.000 s, "
+                  "for 2.500 s, spawned at SITE\n"
+                  "  fiber 2 'late' waits for the time 61.500 s, "
+                  "for 1.000 s, spawned at SITE\n");
+}
+
 static int offload_nothing(void *arg)
 {
     int ends[2] = {((int *)arg)[0], 0};
@@ -927,6 +951,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(groups_and_places_in_them_are_reported),
     PX_TEST(who_awaits_whom_is_reported),
     PX_TEST(every_state_and_outer_wait_is_dumped),
+    PX_TEST(how_long_a_fiber_has_waited_is_dumped),
     PX_TEST(an_offloaded_call_is_dumped),
     PX_TEST(an_eager_spawner_is_ready),
     PX_TEST(a_cycle_is_named_while_others_still_run),

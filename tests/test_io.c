@@ -1263,6 +1263,54 @@ static void a_connect_that_nobody_answers_is_interrupted_by_scopes(void **state)
     check(interrupted_connects);
 }
 
+/* The library asks such a listener again after 1, 3, 7 ms, ...: at each of
+ * those moments the cancellation comes first. */
+struct canceller {
+    px_fiber *fiber;
+    px_nsec when;
+};
+
+static int cancels_in_time(void *arg)
+{
+    struct canceller *canceller = arg;
+
+    EXPECT_EQ(px_sleep_until(canceller->when), 0);
+    return px_cancel(canceller->fiber);
+}
+
+static int cancelled_as_a_pause_ends(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 0, 0), filler = unix_socket();
+
+    (void)arg;
+    EXPECT_EQ(connect(filler, (struct sockaddr *)&address, size), 0);
+    for (int ms = 1; ms <= 10; ms++) {
+        struct canceller canceller = {.when = px_now() + ms * PX_MSEC};
+        struct connecting c = {.fd = unix_socket(),
+                               .address = (struct sockaddr *)&address,
+                               .size = size};
+        px_fiber *other = start_handle(cancels_in_time, &canceller);
+
+        EXPECT_EQ(px_spawn(&canceller.fiber, connect_it, &c), 0);
+        EXPECT_EQ(px_await(other, NULL), 0);
+        EXPECT_EQ(px_await(canceller.fiber, NULL), 0);
+        EXPECT_EQ(c.result, PX_ECANCELED);
+        EXPECT_EQ(px_close(c.fd), 0);
+    }
+    EXPECT_EQ(px_close(filler), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void
+a_connect_that_is_cancelled_as_its_pause_ends_says_canceled(void **state)
+{
+    (void)state;
+    check(cancelled_as_a_pause_ends);
+}
+
 static void off_a_fiber_accept_and_connect_never_wait(void **state)
 {
     struct sockaddr_un address;
@@ -1444,6 +1492,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(connect_reaches_a_listener_and_sets_nonblocking),
     PX_TEST(a_refused_connection_is_told_so),
     PX_TEST(a_connect_that_nobody_answers_is_interrupted_by_scopes),
+    PX_TEST(a_connect_that_is_cancelled_as_its_pause_ends_says_canceled),
     PX_TEST(off_a_fiber_accept_and_connect_never_wait),
     PX_TEST(a_connect_to_a_full_local_backlog_waits_for_a_place),
     PX_TEST(an_echo_server_serves_its_clients),

@@ -122,6 +122,63 @@ static void accept_and_connect_are_told_ECLOSED(void **state)
     check(wakes_accept_and_connect);
 }
 
+/* Such a connect is asked again after 1, 3, 7 ms, ...; the close comes at one
+ * of those moments, before it runs, and its number is another socket's by then.
+ */
+struct closer {
+    int fd;
+    px_nsec when;
+};
+
+static int closes_and_reuses(void *arg)
+{
+    struct closer *closer = arg;
+    int other;
+
+    EXPECT_EQ(px_sleep_until(closer->when), 0);
+    EXPECT_EQ(px_close(closer->fd), 0);
+    other = unix_socket();
+    EXPECT_EQ(other, closer->fd);
+    EXPECT_EQ(px_nonblock(other), 0);
+    return 0;
+}
+
+static int closed_as_a_pause_ends(void *arg)
+{
+    struct sockaddr_un address, name;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 0, 0), filler = unix_socket();
+
+    (void)arg;
+    for (int ms = 1; ms <= 8; ms++) {
+        struct connecting c = {.fd = unix_socket(),
+                               .address = (struct sockaddr *)&address,
+                               .size = size};
+        struct closer closer = {c.fd, px_now() + ms * PX_MSEC};
+        socklen_t length = sizeof(name);
+        px_fiber *fibers[2];
+
+        if (ms == 1)
+            EXPECT_EQ(connect(filler, c.address, size), 0);
+        fibers[0] = start_handle(closes_and_reuses, &closer);
+        fibers[1] = start_handle(connect_it, &c);
+        EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+        EXPECT_EQ(c.result, PX_ECLOSED);
+        EXPECT_EQ(getpeername(closer.fd, (struct sockaddr *)&name, &length),
+                  -1);
+        EXPECT_EQ(px_close(closer.fd), 0);
+    }
+    EXPECT_EQ(px_close(filler), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void a_connect_closed_as_its_pause_ends_is_told_ECLOSED(void **state)
+{
+    (void)state;
+    check(closed_as_a_pause_ends);
+}
+
 static int wakes_a_tcp_connect(void *arg)
 {
     struct mute_listener m;
@@ -783,6 +840,7 @@ static void closing_after_the_run_is_fine(void **state)
 static const struct CMUnitTest tests[] = {
     PX_TEST(whoever_waits_on_it_is_told_ECLOSED),
     PX_TEST(accept_and_connect_are_told_ECLOSED),
+    PX_TEST(a_connect_closed_as_its_pause_ends_is_told_ECLOSED),
     PX_TEST(a_connect_under_way_is_told_ECLOSED),
     PX_TEST(write_all_is_told_ECLOSED_and_how_much_went_out),
     PX_TEST(who_waits_on_another_descriptor_waits_on),

@@ -133,20 +133,22 @@ static int spawn_stack_users(void *arg)
         size_t stack;
         size_t used;
     } users[] = {
-        {0, 50 * KIB},           /* the run's 64 KiB */
-        {1, 10 * KIB},           /* raised to 16 KiB */
-        {16 * KIB - 1, 10 * KIB},
-        {16 * KIB, 10 * KIB},
-        {16 * KIB + 1, 10 * KIB},
-        {20001, 12 * KIB},
-        {1000 * KIB, 980 * KIB},
-        {1000 * KIB + 1, 980 * KIB},
+        {0, 63 * KIB},           /* the run's 64 KiB */
+        {1, 15 * KIB},           /* raised to 16 KiB */
+        {16 * KIB - 1, 15 * KIB},
+        {16 * KIB, 15 * KIB},
+        {16 * KIB + 1, 15 * KIB},
+        {20001, 19001},
+        {40 * KIB, 39 * KIB},
+        {100 * KIB, 99 * KIB},
+        {1000 * KIB, 999 * KIB},
+        {1000 * KIB + 1, 999 * KIB},
     };
     px_spawn_options options = spawn_defaults();
 
     (void)arg;
-    for (int queued = 0; queued < 2; queued++) {
-        options.queued = queued;
+    for (int turn = 0; turn < 8; turn++) {
+        options.queued = turn % 2; /* parked all at once, none is reused */
         for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
             size_t used = users[i].used;
 

@@ -64,12 +64,14 @@ PX_BEGIN_DECLS
 
 /** Enter a scope that fires once `timeout` has passed; PX_FOREVER: only by
  *  px_scope_cancel(). A timeout of 0 or less has fired on entry: the first
- *  cancellation point fails, and nothing is taken. Never parks.
- *  @return 0; PX_EINVAL for NULL, PX_ENOFIBER. */
+ *  cancellation point fails, and nothing is taken. A scope that is entered must
+ *  not be entered again before it is left. Never parks.
+ *  @return 0; PX_EINVAL for NULL, and for this fiber's innermost scope or the
+ *  next; PX_ENOFIBER. */
 PX_API int px_scope_enter(px_scope *scope, px_nsec timeout);
 
 /** px_scope_enter() with a point in time; the past has fired on entry.
- *  Never parks. @return 0; PX_EINVAL for NULL, PX_ENOFIBER. */
+ *  Never parks. @return as px_scope_enter(). */
 PX_API int px_scope_enter_until(px_scope *scope, px_nsec deadline);
 
 /** Leave the innermost scope. Never parks.

@@ -40,8 +40,9 @@ typedef struct px_group {
 
 PX_BEGIN_DECLS
 
-/** Open a group: enters a scope in the calling fiber. Never parks.
- *  @return 0; PX_EINVAL for NULL, PX_ENOFIBER. */
+/** Open a group: enters a scope in the calling fiber. A group that is open must
+ *  not be opened again before it is waited for. Never parks.
+ *  @return 0; PX_EINVAL for NULL, and where px_scope_enter() is; PX_ENOFIBER. */
 PX_API int px_group_open(px_group *group);
 
 /** Start `fn(arg)` as a child, at once until it first parks; it lives inside the

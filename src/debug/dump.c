@@ -126,7 +126,8 @@ static void add_mutex(struct text *text, const px_fiber *fiber)
 static void add_await(struct text *text, const px_fiber *fiber)
 {
     if (fiber->flags & PX_FIBER_AWAITS_ALL) {
-        add(text, "the end of %" PRId64 " fibers", fiber->waiter.want);
+        add(text, "the end of %" PRId64 " fiber%s", fiber->waiter.want,
+            fiber->waiter.want == 1 ? "" : "s");
     } else {
         add(text, "the end of ");
         add_fiber(text, fiber->waits_on);
