@@ -57,8 +57,9 @@ static int check_handle(const px_fiber *fiber)
         return PX_EDEADLK;
     if (fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
         return PX_EINVAL;
-    PX_CHECK_THAT(!(fiber->flags & PX_FIBER_CONSUMED), "px_await",
-                  "the handle was consumed");
+    PX_CHECK_THAT(!(fiber->flags & PX_FIBER_CONSUMED) ||
+                      fiber->flags & PX_FIBER_KEPT,
+                  "px_await", "the handle was consumed");
     PX_CHECK_THAT(!px__loop || fiber->loop == px__loop, "px_await",
                   "the fiber is another thread's");
     return 0;

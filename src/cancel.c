@@ -28,7 +28,8 @@
 
 #define LOOKS 64 /* cancellation points */
 #define UNPARKED (16 * LOOKS)
-#define NEAR 4 /* ticks */
+#define NEAR 4   /* ticks */
+#define NEARBY 8 /* scopes */
 
 /* Whether a deadline has passed; reads the coarse clock, and the precise one
  * only if it may be near. The coarse clock is never ahead, but it can lag by
@@ -322,6 +323,7 @@ void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
     scope->flags = flags;
     scope->groups = self->groups;
     scope->check = 0;
+    scope->run = (uint32_t)self->loop->run;
     self->scope->inner = scope;
     self->scope = scope;
     settle(scope);
@@ -339,7 +341,7 @@ void px__scope_pop(px_scope *scope, px_fiber *self)
 void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function)
 {
     if (self->groups != scope->groups)
-        px__panic(function, "the body returned with an open group");
+        px__panic(function, "it is left with an open group inside");
     px__scope_pop(scope, self);
 }
 
@@ -354,6 +356,7 @@ void px__scope_enter_body(px_scope *body, px_fiber *self)
     body->flags = PX_SCOPE_BODY;
     body->groups = 0;
     body->check = 0;
+    body->run = (uint32_t)self->loop->run;
     self->body = body;
     self->scope = body;
     settle(body);
@@ -374,7 +377,13 @@ void px__scope_leave_body(px_fiber *self)
  * likely are looked at. */
 bool px__scope_is_near(const px_scope *scope, const px_fiber *self)
 {
-    return scope == self->scope || scope == self->scope->outer;
+    const px_scope *s = self->scope;
+
+    for (int i = 0; s && i < NEARBY; i++, s = s->outer) {
+        if (s == scope)
+            return true;
+    }
+    return false;
 }
 
 int px_scope_enter(px_scope *scope, px_nsec timeout)
@@ -427,11 +436,26 @@ int px_scope_leave(px_scope *scope)
     return scope->status;
 }
 
+/* Whether a scope is entered: it is in the chain of the fiber that entered it. A
+ * scope that was forgotten, in this run or an earlier one, still names a fiber,
+ * whose record may be another's now; but entered scopes only are in a chain. */
+static bool is_entered(const px_scope *scope)
+{
+    const px_scope *s;
+
+    if (!scope->fiber || !px__loop || scope->run != (uint32_t)px__loop->run)
+        return false;
+    s = scope->fiber->scope;
+    while (s && s != scope)
+        s = s->outer;
+    return s != NULL;
+}
+
 int px_scope_cancel(px_scope *scope)
 {
     if (!scope)
         return PX_EINVAL;
-    if (scope->fiber && !scope->status)
+    if (!scope->status && is_entered(scope))
         px__scope_fire(scope, PX_ECANCELED);
     return 0;
 }
@@ -442,7 +466,7 @@ int px_scope_set_deadline(px_scope *scope, px_nsec deadline)
 
     if (!scope)
         return PX_EINVAL;
-    if (!scope->fiber || scope->status)
+    if (scope->status || !is_entered(scope))
         return 0;
     loop = scope->fiber->loop;
     scope->deadline = deadline;
@@ -472,7 +496,7 @@ int px_scope_status(const px_scope *scope)
 
 int px_scope_shield(px_scope *scope, bool on)
 {
-    if (!scope || !scope->fiber)
+    if (!scope || !is_entered(scope))
         return PX_EINVAL;
     if (on)
         scope->flags |= PX_SCOPE_SHIELD;

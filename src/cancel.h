@@ -58,7 +58,7 @@ extern const struct px_wait_class px__wait_sleep;
 
 /* Fire a scope that has not fired. */
 void px__scope_fire(px_scope *scope, int code);
-/* Whether it is this fiber's innermost scope, or the next: entered twice. */
+/* Whether it is among this fiber's innermost scopes: entered twice. */
 bool px__scope_is_near(const px_scope *scope, const px_fiber *self);
 /* Enter and leave, without the checks of the public calls. */
 void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,

@@ -502,6 +502,7 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
 {
     struct descriptor *descriptor;
     px_scope scope;
+    uint32_t closings;
     int err = px__may_park(self);
 
     if (!err)
@@ -509,8 +510,11 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
     if (err)
         return err;
     px__scope_push(&scope, self, px__deadline_of(self->loop, duration), 0);
+    closings = descriptor->closings;
     err = park(self, descriptor, PAUSED, &fd_class);
     px__scope_pop(&scope, self);
+    if (descriptor->closings != closings)
+        return PX_ECLOSED;
     /* Its own end is no news; another scope's is told by the next look. */
     return err == PX_ETIMEDOUT && scope.status == PX_ETIMEDOUT ? 0 : err;
 }

@@ -21,6 +21,14 @@
 
 #include "post.h"
 
+#define LEAST (32 * 1024)
+/* It depends on the processor's registers; not every libc can tell. */
+#ifdef _SC_SIGSTKSZ
+#define SIGNAL_STACK_SIZE() sysconf(_SC_SIGSTKSZ)
+#else
+#define SIGNAL_STACK_SIZE() ((long)SIGSTKSZ)
+#endif
+
 static struct sigaction earlier_segv, earlier_bus;
 
 /* A line of text, built without stdio. */
@@ -140,13 +148,13 @@ void px__overflow_open(struct px_overflow *overflow)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     stack_t current, own;
-    long least = sysconf(_SC_SIGSTKSZ);
+    long size = SIGNAL_STACK_SIZE();
 
     (void)pthread_once(&once, install);
     overflow->stack = NULL;
     if (sigaltstack(NULL, &current) != 0 || !(current.ss_flags & SS_DISABLE))
         return;
-    overflow->size = least > 32 * 1024 ? (size_t)least : (size_t)32 * 1024;
+    overflow->size = size > LEAST ? (size_t)size : LEAST;
     overflow->stack = mmap(NULL, overflow->size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (overflow->stack == MAP_FAILED) {

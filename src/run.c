@@ -137,8 +137,8 @@ static int run(const px_run_options *options, px_fn fn, void *arg)
     px__loop = loop;
     px__loop_run(loop);
     value = loop->main_result;
-    if (options->result)
-        *options->result = value;
+    if (loop->options.result)
+        *loop->options.result = value;
     if (loop->stalled)
         value = PX_ESTALLED;
     px__loop = NULL;

@@ -66,45 +66,47 @@ static void on_abandon(void *sem)
     (void)serve(sem);
 }
 
-/* Put a waiter where its arrival belongs. */
-static void insert_by_arrival(px_waitq *queue, struct px_waiter *waiter)
+/* Put `waiter` before `after`, or last if that is NULL. */
+static void insert_before(px_waitq *queue, struct px_waiter *after,
+                          struct px_waiter *waiter)
 {
-    struct px_waiter *before = queue->tail;
+    struct px_waiter *before = after ? after->prev : queue->tail;
 
-    while (before && before->arrival > waiter->arrival)
-        before = before->prev;
     waiter->queue = queue;
     waiter->prev = before;
-    waiter->next = before ? before->next : queue->head;
+    waiter->next = after;
     if (before)
         before->next = waiter;
     else
         queue->head = waiter;
-    if (waiter->next)
-        waiter->next->prev = waiter;
+    if (after)
+        after->prev = waiter;
     else
         queue->tail = waiter;
+}
+
+/* Move those that want more than `most`, or those that do not, to where their
+ * arrival belongs in the other queue. Both are in that order: one pass. */
+static void move(px_waitq *from, px_waitq *to, int64_t most, bool above)
+{
+    struct px_waiter *after = to->head, *next;
+
+    for (struct px_waiter *w = from->head; w; w = next) {
+        next = w->next;
+        if ((w->want > most) != above)
+            continue;
+        while (after && after->arrival < w->arrival)
+            after = after->next;
+        px__waitq_remove(w);
+        insert_before(to, after, w);
+    }
 }
 
 /* Restore I2 after the limit moved. */
 static void sort_out(px_sem *sem)
 {
-    struct px_waiter *w, *next;
-
-    for (w = sem->waiters.head; w; w = next) {
-        next = w->next;
-        if (is_above_limit(sem, w->want)) {
-            px__waitq_remove(w);
-            insert_by_arrival(&sem->passed, w);
-        }
-    }
-    for (w = sem->passed.head; w; w = next) {
-        next = w->next;
-        if (!is_above_limit(sem, w->want)) {
-            px__waitq_remove(w);
-            insert_by_arrival(&sem->waiters, w);
-        }
-    }
+    move(&sem->waiters, &sem->passed, limit_of(sem), true);
+    move(&sem->passed, &sem->waiters, limit_of(sem), false);
 }
 
 /* Add `diff`, which may be negative, and serve the queue. */
@@ -296,11 +298,7 @@ int px_sem_close(px_sem *sem)
     PX_CHECK(sem, "px_sem_close");
     sem->closed = 1;
     /* All of them in the order of arrival, so that they run in it. */
-    for (struct px_waiter *w = sem->passed.head, *next; w; w = next) {
-        next = w->next;
-        px__waitq_remove(w);
-        insert_by_arrival(&sem->waiters, w);
-    }
+    move(&sem->passed, &sem->waiters, INT64_MAX, false);
     px__waitq_wake_all(&sem->waiters, PX_ECLOSED);
     return 0;
 }

@@ -42,6 +42,9 @@
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
 #endif
+#ifndef MADV_NOHUGEPAGE
+#define MADV_NOHUGEPAGE MADV_NORMAL
+#endif
 #ifndef MAP_STACK
 #define MAP_STACK 0
 #endif
@@ -188,9 +191,7 @@ static char *map(size_t size)
 
     if (base == MAP_FAILED)
         return NULL;
-#ifdef MADV_NOHUGEPAGE
     (void)madvise(base, size, MADV_NOHUGEPAGE);
-#endif
     return base;
 }
 

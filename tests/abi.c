@@ -70,8 +70,6 @@ OFFSET(px_spawn_options, reserved, 32);
 /* It has compiled: that was the test. */
 int main(void)
 {
-    return px_version() / 100 ==
-                   PX_VERSION_MAJOR * 100 + PX_VERSION_MINOR
-               ? 0
-               : 1;
+    return px_version() / 100 == PX_VERSION_MAJOR * 100 + PX_VERSION_MINOR ? 0
+                                                                           : 1;
 }

@@ -393,7 +393,7 @@ static int wait_on_a_pool(void *arg)
     return 0;
 }
 
-static void a_waiter_passed_over_is_told_from_one_in_line(void **state)
+static void R54_a_waiter_passed_over_is_told_from_one_in_line(void **state)
 {
     (void)state;
     report_of(wait_on_a_pool, NULL);
@@ -945,7 +945,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R62_an_owner_that_has_ended_is_named),
     PX_TEST(an_ended_owner_is_named_after_it_was_awaited),
     PX_TEST(a_lock_left_by_an_earlier_run_is_told_apart),
-    PX_TEST(a_waiter_passed_over_is_told_from_one_in_line),
+    PX_TEST(R54_a_waiter_passed_over_is_told_from_one_in_line),
     PX_TEST(a_removed_waiter_is_said_to_be_in_no_queue),
     PX_TEST(what_a_removed_waiter_waited_for_is_not_read),
     PX_TEST(groups_and_places_in_them_are_reported),

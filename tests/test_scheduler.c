@@ -551,7 +551,7 @@ static void S_run_6_ids_are_not_reused_within_a_run(void **state)
     assert_log("");
 }
 
-static void ids_of_nothing_are_no_ids(void **state)
+static void S_run_9_ids_of_nothing_are_no_ids(void **state)
 {
     (void)state;
     assert_true(px_id(NULL) == PX_NO_FIBER);
@@ -721,6 +721,73 @@ static void a_thousand_sleepers_each_wake_at_their_own_time(void **state)
     run_fibers(sleep_by_the_thousand, sleepers);
     for (int i = 0; i < 1000; i++)
         assert_int_equal(sleepers[i].woke, sleepers[i].until);
+    assert_log("");
+}
+
+struct napper {
+    px_nsec until;
+    px_nsec woke;
+    int result;
+    px_fiber *fiber;
+};
+
+static int nap_until(void *arg)
+{
+    struct napper *self = arg;
+
+    self->result = px_sleep_until(self->until);
+    self->woke = px_now();
+    return 0;
+}
+
+/* While time passes, sleepers come, are cancelled, and wake in between. */
+static int nap_at_random(void *arg)
+{
+    struct napper *nappers = arg;
+    uint32_t random = 7;
+
+    for (int i = 0; i < 3000; i++) {
+        struct napper *one;
+
+        random = random * 1664525u + 1013904223u;
+        one = &nappers[(random >> 8) % 300];
+        if (!one->fiber) {
+            one->until = px_now() + 1 + (random >> 4) % 500;
+            one->fiber = start_handle(nap_until, one);
+        } else if (!px_is_done(one->fiber) && (random >> 30) == 0) {
+            px_nsec now = px_now();
+
+            EXPECT_EQ(px_cancel_and_await(one->fiber, NULL), 0);
+            /* it may have been woken already, and then that stands */
+            EXPECT_EQ(one->result, one->until == now ? one->result
+                                                     : PX_ECANCELED);
+            EXPECT_EQ(one->woke, now);
+            one->fiber = NULL;
+        } else if (px_is_done(one->fiber)) {
+            EXPECT_EQ(px_await(one->fiber, NULL), 0);
+            EXPECT_EQ(one->result, 0);
+            EXPECT_EQ(one->woke, one->until);
+            one->fiber = NULL;
+        }
+        if ((random >> 28) % 4 == 0)
+            EXPECT_EQ(px_sleep((random >> 16) % 8), 0);
+    }
+    for (int i = 0; i < 300; i++) {
+        if (!nappers[i].fiber)
+            continue;
+        EXPECT_EQ(px_await(nappers[i].fiber, NULL), 0);
+        EXPECT_EQ(nappers[i].result, 0);
+        EXPECT_EQ(nappers[i].woke, nappers[i].until);
+    }
+    return 0;
+}
+
+static void sleepers_come_and_go_and_none_is_lost_or_late(void **state)
+{
+    static struct napper nappers[300];
+
+    (void)state;
+    run_fibers(nap_at_random, nappers);
     assert_log("");
 }
 
@@ -1545,13 +1612,14 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_child_may_await_its_spawner),
     PX_TEST(S_run_1_main_is_fiber_0_and_the_first_child_1),
     PX_TEST(S_run_6_ids_are_not_reused_within_a_run),
-    PX_TEST(ids_of_nothing_are_no_ids),
+    PX_TEST(S_run_9_ids_of_nothing_are_no_ids),
     PX_TEST(a_sleep_lasts_as_long_as_it_says),
     PX_TEST(R70_a_sleep_that_is_over_already_does_not_wait),
     PX_TEST(R72_the_longest_sleep_ends_and_a_longer_one_is_for_ever),
     PX_TEST(R72_a_huge_sleep_disturbs_nobody),
     PX_TEST(R123_sleeping_for_ever_alone_is_a_deadlock),
     PX_TEST(a_thousand_sleepers_each_wake_at_their_own_time),
+    PX_TEST(sleepers_come_and_go_and_none_is_lost_or_late),
     PX_TEST(a_fiber_that_yields_alone_goes_on),
     PX_TEST(a_yield_lets_the_others_run),
     PX_TEST(R16_R17_a_wait_that_is_over_leaves_no_timer),

@@ -41,7 +41,7 @@ static int take_turns(void *arg)
     return three_turns("m");
 }
 
-static void fibers_that_yield_take_turns(void **state)
+static void S_run_5_fibers_that_yield_take_turns(void **state)
 {
     (void)state;
     run_fibers(take_turns, NULL);
@@ -369,6 +369,18 @@ static void a_check_that_fails_never_yields(void **state)
     assert_log("");
 }
 
+static int fail_and_succeed(px_sem *sem)
+{
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter(&scope, 0), 0);
+    for (int i = 0; i < 40; i++)
+        EXPECT_EQ(px_sem_down(sem), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    EXPECT_EQ(px_sem_up(sem), 0);
+    return px_sem_down(sem); /* needs no wait, and succeeds */
+}
+
 static int a_success_in_between(void *arg)
 {
     int ran = 0;
@@ -376,18 +388,31 @@ static int a_success_in_between(void *arg)
 
     (void)arg;
     start_queued(set, &ran);
-    for (int i = 0; i < 50; i++) {
-        px_scope scope;
-
-        EXPECT_EQ(px_scope_enter(&scope, 0), 0);
-        for (int k = 0; k < 40; k++)
-            EXPECT_EQ(px_sem_down(&sem), PX_ETIMEDOUT);
-        EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
-        EXPECT_EQ(px_sem_up(&sem), 0);
-        EXPECT_EQ(px_sem_down(&sem), 0); /* needs no wait, and succeeds */
+    for (int i = 0; i < 20; i++) {
+        EXPECT_EQ(fail_and_succeed(&sem), 0);
+        EXPECT_EQ(ran, 0);
     }
-    EXPECT_EQ(ran, 0);
     return px_sleep(1);
+}
+
+static int successes_that_never_wait(void *arg)
+{
+    int ran = 0;
+    px_sem sem = PX_SEM_INIT(0);
+
+    (void)arg;
+    start_queued(set, &ran);
+    for (int i = 0; i < 1000 && !ran; i++)
+        EXPECT_EQ(fail_and_succeed(&sem), 0);
+    EXPECT_EQ(ran, 1);
+    return px_sleep(1);
+}
+
+static void failures_do_not_go_on_for_ever_for_successes_between(void **state)
+{
+    (void)state;
+    run_fibers(successes_that_never_wait, NULL);
+    assert_log("");
 }
 
 static void failures_are_counted_in_a_row(void **state)
@@ -462,8 +487,53 @@ static void an_ended_fibers_awaiter_goes_to_the_tail(void **state)
     assert_log("end1 end2 got4 got3 ");
 }
 
+static int down(void *arg)
+{
+    return px_sem_down(arg);
+}
+
+static int await_handle(void *arg)
+{
+    int value = 1;
+
+    EXPECT_EQ(px_await(arg, &value), 0);
+    EXPECT_EQ(value, 0);
+    note("consumed");
+    return 0;
+}
+
+static int use_an_awaited_handle(void *arg)
+{
+    px_sem gate = PX_SEM_INIT(0);
+    px_fiber *target = start_handle(down, &gate);
+    px_fiber *awaiter = start_handle(await_handle, target);
+
+    (void)arg;
+    EXPECT_EQ(px_sem_up(&gate), 0);
+    EXPECT_EQ(px_yield(), 0);
+    /* it has ended, and whoever awaits it has not run yet */
+    EXPECT(px_is_done(target));
+    EXPECT_EQ(px_id(target), 1);
+    EXPECT_EQ(px_cancel(target), 0);
+    EXPECT_EQ(px_set_name(target, "ended"), 0);
+    EXPECT(strcmp(px_name(target), "ended") == 0);
+    EXPECT_EQ(px_await(target, NULL), PX_EBUSY);
+    EXPECT_EQ(px_await_all(&target, 1, NULL), PX_EBUSY);
+    EXPECT_EQ(px_cancel_and_await(target, NULL), PX_EBUSY);
+    EXPECT_EQ(px_detach(target), PX_EBUSY);
+    EXPECT(strcmp(log_text(), "") == 0);
+    return px_await(awaiter, NULL);
+}
+
+static void R96_a_handle_is_good_until_its_await_has_returned(void **state)
+{
+    (void)state;
+    run_fibers(use_an_awaited_handle, NULL);
+    assert_log("consumed");
+}
+
 static const struct CMUnitTest tests[] = {
-    PX_TEST(fibers_that_yield_take_turns),
+    PX_TEST(S_run_5_fibers_that_yield_take_turns),
     PX_TEST(a_queued_fiber_starts_at_the_tail),
     PX_TEST(an_eager_start_goes_ahead_of_everyone_queued),
     PX_TEST(woken_fibers_go_to_the_tail_in_their_order),
@@ -476,8 +546,10 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(every_64th_failure_in_a_row_yields),
     PX_TEST(a_check_that_fails_never_yields),
     PX_TEST(failures_are_counted_in_a_row),
+    PX_TEST(failures_do_not_go_on_for_ever_for_successes_between),
     PX_TEST(R64_the_old_owner_comes_after_those_who_wait),
     PX_TEST(an_ended_fibers_awaiter_goes_to_the_tail),
+    PX_TEST(R96_a_handle_is_good_until_its_await_has_returned),
 };
 
 PX_TEST_MAIN(tests)

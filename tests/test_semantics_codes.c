@@ -74,6 +74,31 @@ static long long run_stalled(bool with)
     return code;
 }
 
+static int item_in_vain(size_t i, void *arg)
+{
+    px_sem never = PX_SEM_INIT(0);
+
+    (void)i;
+    (void)arg;
+    return px_sem_down(&never);
+}
+
+static int map_in_vain(void *arg)
+{
+    *(int *)arg = px_map_concurrent(2, 1, item_in_vain, NULL);
+    return 0;
+}
+
+/* The caller waits for the second item's place when nothing can wake it. */
+static long long map_stalled(void)
+{
+    px_run_options options = {.on_deadlock = be_quiet};
+    int code = 0;
+
+    EXPECT_EQ(px_run_with(&options, map_in_vain, &code), PX_ESTALLED);
+    return code;
+}
+
 static long long run_by_no_clock(void)
 {
     px_run_options options = {.clock = (px_clock)99};
@@ -336,6 +361,7 @@ enum { IN, IN_IO, OUT };
     CODE(px_group_set_limit, PX_EINVAL, IN, limit_to_none_or_closed(e))        \
     CODE(px_map_concurrent, PX_ENOMEM, IN,                                     \
          px_map_concurrent(2, 0, crowded(e)->map_fn, NULL))                    \
+    CODE(px_map_concurrent, PX_ESTALLED, OUT, map_stalled())                   \
     CODE(px_wait_fd, PX_EINVAL, IN_IO, px_wait_fd(e->silent, 0))               \
     CODE(px_wait_fd, PX_ECLOSED, IN_IO,                                        \
          px_wait_fd(closing(&e->silent), PX_READABLE))                         \

@@ -33,8 +33,8 @@
  * A scope usually lies on the fiber's stack (the heap is fine) and must stay
  * where it is from enter to leave. Scopes are left in reverse order by the
  * fiber that entered them. A fiber's body leaves its scopes before it returns;
- * those it does not are forgotten, their memory never read again, and must not
- * be used again before they are entered anew.
+ * those it does not are forgotten, their memory never read again. Cancelling such
+ * a one, or one that was left, does nothing.
  */
 #ifndef PARATAXIS_CANCEL_H
 #define PARATAXIS_CANCEL_H
@@ -56,7 +56,7 @@ typedef struct px_scope {
     uint32_t flags;
     uint32_t groups;
     uint32_t check;
-    uint32_t unused;
+    uint32_t run;
     uintptr_t reserved[2];
 } px_scope;
 
@@ -66,8 +66,8 @@ PX_BEGIN_DECLS
  *  px_scope_cancel(). A timeout of 0 or less has fired on entry: the first
  *  cancellation point fails, and nothing is taken. A scope that is entered must
  *  not be entered again before it is left. Never parks.
- *  @return 0; PX_EINVAL for NULL, and for this fiber's innermost scope or the
- *  next; PX_ENOFIBER. */
+ *  @return 0; PX_EINVAL for NULL, and for one of the eight innermost that this
+ *  fiber is in; PX_ENOFIBER. */
 PX_API int px_scope_enter(px_scope *scope, px_nsec timeout);
 
 /** px_scope_enter() with a point in time; the past has fired on entry.
@@ -111,8 +111,9 @@ PX_API int px_scope_shield(px_scope *scope, bool on);
  *  @return 0, PX_ECANCELED, PX_ETIMEDOUT; 0 off-fiber. */
 PX_API PX_NODISCARD int px_check(void);
 
-/** The nearest deadline of the scopes that reach the caller, PX_FOREVER if
- *  there is none, and off-fiber. Never parks. */
+/** The nearest deadline of the scopes that reach the caller, those that have
+ *  fired too, so it may be past; PX_FOREVER if there is none, and off-fiber.
+ *  Never parks. */
 PX_API px_nsec px_deadline(void);
 
 /** Call `fn(token, arg)` on this fiber, inside a scope without a deadline that

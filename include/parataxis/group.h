@@ -12,7 +12,8 @@
  * it reaches every child; the first child that fails (returns a negative code)
  * cancels the others. A child's PX_ECANCELED or PX_ETIMEDOUT is no failure if
  * the group's own cancellation, or a scope around the group, has fired when it
- * ends; a child's own timeout is one. Known elsewhere as trio's nursery and
+ * ends; a child's own timeout is one, and so is the end of a child that px_cancel()
+ * was called for. Known elsewhere as trio's nursery and
  * Go's errgroup.
  *
  * An open group must be waited for by the fiber that opened it, before its
@@ -85,7 +86,7 @@ PX_API int px_group_set_limit(px_group *group, int64_t n);
  *  values are dropped. Cancellation point.
  *  @return 0, for n == 0 too; the first failure; else the code of the scope
  *  around it that fired, PX_ECANCELED or PX_ETIMEDOUT; PX_ENOMEM for a spawn
- *  that failed; PX_EINVAL for a NULL fn, PX_ENOFIBER. */
+ *  that failed; PX_ESTALLED, PX_EINVAL for a NULL fn, PX_ENOFIBER. */
 PX_API PX_NODISCARD int px_map_concurrent(size_t n, size_t limit,
                                           int (*fn)(size_t i, void *arg),
                                           void *arg);

@@ -65,7 +65,7 @@ PX_API PX_NODISCARD int px_accept(int fd, struct sockaddr *addr,
                                   socklen_t *len);
 
 /** connect(2), waiting until it is decided. Sets O_NONBLOCK on `fd`. After an
- *  interrupted one, close the descriptor. Cancellation point.
+ *  interrupted one, px_close() the descriptor. Cancellation point.
  *  @return 0; -errno (-ECONNREFUSED, ...), or a code as px_wait_fd(). */
 PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
                                    socklen_t len);

@@ -130,7 +130,8 @@ PX_API PX_NODISCARD int px_await(px_fiber *fiber, int *result);
 
 /** Wait until all `n` fibers have ended, store their values in `results` (which
  *  may be NULL) in the order of the array, and consume all handles. While it
- *  waits, none of them can be awaited elsewhere. Cancellation point.
+ *  waits, none of them can be awaited elsewhere, and the array must stay as it
+ *  is. Cancellation point.
  *  @return 0 with all consumed; a code of px_await() with none consumed,
  *  PX_EINVAL also for a NULL entry or a handle that is there twice. */
 PX_API PX_NODISCARD int px_await_all(px_fiber **fibers, size_t n, int *results);

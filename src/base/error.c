@@ -34,13 +34,16 @@ static const struct {
 };
 
 /* The system's text, without a lock or a locale where the libc has that. */
+#ifdef __GLIBC__
+#define SYSTEM_TEXT(number) strerrordesc_np(number)
+#else
+#define SYSTEM_TEXT(number) strerror(number)
+#endif
+
 static const char *system_text(int number)
 {
-#ifdef __GLIBC__
-    const char *text = strerrordesc_np(number);
-#else
-    const char *text = strerror(number);
-#endif
+    const char *text = SYSTEM_TEXT(number);
+
     return text ? text : "Unknown error";
 }
 

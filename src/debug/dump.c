@@ -21,6 +21,9 @@
 
 #include "io.h"
 
+/* How far a queue is counted: a report of many waiters must come to an end. */
+#define COUNTED 1000
+
 struct text {
     char line[512];
     size_t length;
@@ -78,9 +81,12 @@ static void add_place(struct text *text, const struct px_waiter *waiter)
 {
     size_t before = 0;
 
-    for (const struct px_waiter *w = waiter->prev; w; w = w->prev)
+    for (const struct px_waiter *w = waiter->prev; w && before < COUNTED;
+         w = w->prev)
         before++;
-    if (before)
+    if (before == COUNTED)
+        add(text, ", behind more than %d", COUNTED - 1);
+    else if (before)
         add(text, ", behind %zu", before);
 }
 
@@ -205,8 +211,8 @@ static void add_wait(struct text *text, const px_fiber *fiber)
             wg->count);
         break;
     case PX_WAIT_GROUP:
-        add(text, "group %p: %" PRId64 " children to end", (const void *)group,
-            group->running);
+        add(text, "group %p: %" PRId64 " child%s to end", (const void *)group,
+            group->running, group->running == 1 ? "" : "ren");
         break;
     case PX_WAIT_GROUP_PLACE:
         add(text, "group %p: a place, %" PRId64 " of %" PRId64 " taken",

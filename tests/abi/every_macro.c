@@ -15,9 +15,9 @@ static px_waitgroup waitgroup = PX_WAITGROUP_INIT(0);
 static const px_nsec units[] = {PX_NSEC, PX_USEC,   PX_MSEC,
                                 PX_SEC,  PX_MINUTE, PX_FOREVER};
 static const int codes[] = {
-    PX_EINVAL,    PX_ENOMEM,    PX_EBUSY,     PX_EAGAIN,
-    PX_EPERM,     PX_EDEADLK,   PX_EOVERFLOW, PX_ETIMEDOUT,
-    PX_ECANCELED, PX_EBADF,     PX_EPIPE,     PX_ENOFIBER,
+    PX_EINVAL,     PX_ENOMEM,    PX_EBUSY,     PX_EAGAIN,
+    PX_EPERM,      PX_EDEADLK,   PX_EOVERFLOW, PX_ETIMEDOUT,
+    PX_ECANCELED,  PX_EBADF,     PX_EPIPE,     PX_ENOFIBER,
     PX_ENOTLOCKED, PX_ENEGATIVE, PX_ECLOSED,   PX_ESTALLED,
 };
 
@@ -33,12 +33,9 @@ int every_macro(void)
         if (lock.status == 0)
             px_mutex_guard_release(&lock);
     }
-    PX_SEM_HOLD(&bounded, err)
-    {
-        PX_MUTEX_HOLD(&mutex, err)
-        {
-            PX_WITHIN(scope, 50 * PX_MSEC)
-            {
+    PX_SEM_HOLD(&bounded, err) {
+        PX_MUTEX_HOLD(&mutex, err) {
+            PX_WITHIN(scope, 50 * PX_MSEC) {
                 if (px_scope_status(&scope) == 0)
                     break;
                 times++;
@@ -56,8 +53,8 @@ int every_macro(void)
         times += px_now() == units[i];
     for (unsigned i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
         times += err == codes[i];
-    times += px_version() != PX_VERSION_MAJOR * 10000 +
-                                 PX_VERSION_MINOR * 100 + PX_VERSION_PATCH;
+    times += px_version() != PX_VERSION_MAJOR * 10000 + PX_VERSION_MINOR * 100 +
+                                 PX_VERSION_PATCH;
     times += px_version_string()[0] != PX_VERSION_STRING[0];
     times += px_current_id() == PX_NO_FIBER;
     times += px_sem_limit(&bounded) == PX_SEM_UNBOUNDED;

@@ -28,8 +28,7 @@ static int body(void *arg)
 
     if (err == 0)
         err = px_sem_up(&shared->ready);
-    PX_WITHIN(limit, PX_SEC)
-    {
+    PX_WITHIN(limit, PX_SEC) {
         if (err == 0)
             err = px_await(fiber, &value);
     }

@@ -309,7 +309,11 @@ def directories(t):
     }
     for name, options in layouts.items():
         prefix = here / "prefix" / name
-        t.install("shared", prefix, *options)
+        build = t.install("shared", prefix, *options)
+        first = t.libdir() / "libparataxis.so"
+        again = build / "libparataxis.so"
+        check(first.read_bytes() == again.read_bytes(),
+              "built elsewhere, the library is the same, byte by byte")
         if name == "absolute":
             libdir = absolute / "x/lib"
         elif name == "mixed":
@@ -433,6 +437,23 @@ def debian_packages(t):
     if shutil.which("lintian"):
         print(t.run("lintian", "--fail-on", "error", "--allow-root",
                     *packages.values()))
+
+
+@case
+def other_c_library(t):
+    """The library builds with musl, which has less than glibc."""
+    need("musl-gcc")
+    build = t.scratch / "build"
+    options = ["-G", "Ninja", "-S", t.source, "-B", build,
+               "-DCMAKE_C_COMPILER=musl-gcc", "-DBUILD_SHARED_LIBS=OFF",
+               "-DPARATAXIS_WERROR=ON", "-DPARATAXIS_BUILD_TESTS=OFF",
+               "-DPARATAXIS_BUILD_EXAMPLES=OFF"]
+    t.run(t.args.cmake, *options)
+    t.run(t.args.cmake, "--build", build)
+    says = t.run(t.args.cmake, *options, "-DPARATAXIS_CONTEXT=ucontext",
+                 fails=True)
+    check("makecontext() was found" in says,
+          "it is found out by linking that musl only declares makecontext()")
 
 
 def main():
