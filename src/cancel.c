@@ -28,7 +28,7 @@
 
 #define LOOKS 64 /* cancellation points */
 #define UNPARKED (16 * LOOKS)
-#define NEAR 4   /* ticks */
+#define NEAR (64 * PX_MSEC) /* many ticks */
 #define NEARBY 8 /* scopes */
 
 /* Whether a deadline has passed; reads the coarse clock, and the precise one
@@ -43,7 +43,7 @@ static bool is_due(px_loop *loop, px_nsec deadline)
     if (loop->virtual)
         return loop->now >= deadline;
     coarse = px__clock_coarse();
-    if (deadline > coarse && deadline - coarse > NEAR * loop->tick)
+    if (deadline > coarse && deadline - coarse > NEAR)
         return false;
     return px__time(loop) >= deadline;
 }

@@ -63,7 +63,6 @@ struct px_loop {
     uint64_t random;
     struct px_heap timers;
     px_nsec now;        /* the last reading; the time itself if virtual */
-    px_nsec tick;
     size_t alive;       /* begun or to begin, not ended */
     uint64_t ended;
     px_fid next_id;

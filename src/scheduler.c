@@ -454,7 +454,6 @@ void px__loop_init(px_loop *loop, const struct px_hooks *hooks)
     loop->hooks = hooks;
     loop->errno_at = &errno;
     loop->countdown = PX_LOOK_AROUND - 1;
-    loop->tick = px__clock_tick();
     loop->random = loop->options.shuffle_seed;
     loop->shuffles = loop->options.shuffle_seed != 0;
     loop->virtual = loop->options.clock == PX_CLOCK_VIRTUAL;

@@ -310,9 +310,39 @@ static int closed_before(void *arg)
     return 0;
 }
 
+/* The same for a connect that asks a full backlog again and again. */
+static int connect_decided(void *arg)
+{
+    struct sockaddr_un address;
+    socklen_t size;
+    int listener = listen_unix(&address, &size, 0, 0), filler = unix_socket();
+
+    (void)arg;
+    EXPECT_EQ(connect(filler, (struct sockaddr *)&address, size), 0);
+    for (int i = 0; i < 2; i++) {
+        struct connecting c = {.fd = unix_socket(),
+                               .address = (struct sockaddr *)&address,
+                               .size = size};
+        px_fiber *fiber = start_handle(connect_it, &c);
+
+        settle();
+        if (i == 0)
+            EXPECT_EQ(px_cancel(fiber), 0);
+        EXPECT_EQ(px_close(c.fd), 0);
+        if (i == 1)
+            EXPECT_EQ(px_cancel(fiber), 0);
+        EXPECT_EQ(px_await(fiber, NULL), 0);
+        EXPECT_EQ(c.result, i == 0 ? PX_ECANCELED : PX_ECLOSED);
+    }
+    EXPECT_EQ(px_close(filler), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
 static void of_a_cancellation_and_a_close_the_first_decides(void **state)
 {
     (void)state;
+    check(connect_decided);
     check(interrupted_before);
     check(closed_before);
 }

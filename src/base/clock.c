@@ -30,11 +30,3 @@ px_nsec px__clock_coarse(void)
     (void)clock_gettime(COARSE_CLOCK, &time);
     return as_nsec(time);
 }
-
-px_nsec px__clock_tick(void)
-{
-    struct timespec time;
-
-    (void)clock_getres(COARSE_CLOCK, &time);
-    return as_nsec(time);
-}

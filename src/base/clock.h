@@ -7,9 +7,8 @@
 
 /* The time now. */
 px_nsec px__clock_precise(void);
-/* A time that is at most px__clock_tick() old: cheaper to read. */
+/* A time that is some ticks old: cheaper to read. */
 px_nsec px__clock_coarse(void);
-px_nsec px__clock_tick(void);
 
 /* a + b, for b of any sign; past the end it is PX_FOREVER. */
 static inline px_nsec px__clock_add(px_nsec a, px_nsec b)

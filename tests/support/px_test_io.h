@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "px_scale.h"
 #include "px_test.h"
 
 /* Run the body as the main fiber; nothing that it EXPECTs may fail. */
@@ -37,10 +38,20 @@ static inline void check_real(px_fn body)
     assert_log("");
 }
 
-/* How much of `full` to do: a part of it where PX_TEST_SMALL asks for less. */
+/* How much of `full` to do: a part of it where a tool is at work. */
 static inline int scaled(int full, int small)
 {
-    return getenv("PX_TEST_SMALL") ? small : full;
+    return is_small() ? small : full;
+}
+
+/* An emulator is at work: the other architectures are tested with one. */
+static inline bool is_emulated(void)
+{
+#if defined(__x86_64__)
+    return false;
+#else
+    return is_small();
+#endif
 }
 
 /* A fiber in px_wait_fd(): the result, once `done`. */
