@@ -114,6 +114,18 @@ def sentences(program, output, tally):
     return len(lines)
 
 
+def without_successes(output):
+    """The lines of an output, but for those that only say what went well."""
+    lines = []
+    for line in output.splitlines():
+        match = re.match(r"^\[       OK \] (.*)$", line)
+        if match and lines and lines[-1] == f"[ RUN      ] {match.group(1)}":
+            lines.pop()
+        elif not re.match(r"^ok    ", line):
+            lines.append(line)
+    return lines
+
+
 def reason_of(lines):
     """The last thing said before a skip is why."""
     lines = [line.strip() for line in lines if line.strip()]
@@ -195,9 +207,12 @@ def main(name, junit, build_dir, results, seconds, reference=None):
                 tally.failed.append(f"{program}: has {count} tests, "
                                     f"{wanted} elsewhere")
     for program, output in tally.outputs:
-        print(f"--- {program}:")
-        print("\n".join(output.splitlines()[-60:]))
-        print("---")
+        print(f"{program} said:")
+        lines = without_successes(output)
+        if len(lines) > 80:
+            lines[50:-30] = [f"... {len(lines) - 80} lines ..."]
+        for line in lines:
+            print(f"  | {line}")
     summary = f"{tally.passed} passed, {len(tally.failed)} failed"
     if tally.skipped:
         summary += f", {len(tally.skipped)} skipped"

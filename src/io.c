@@ -513,10 +513,10 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
     closings = descriptor->closings;
     err = park(self, descriptor, PAUSED, &fd_class);
     px__scope_pop(&scope, self);
-    if (descriptor->closings != closings)
-        return PX_ECLOSED;
+    if (err != PX_ETIMEDOUT || scope.status != PX_ETIMEDOUT)
+        return err;
     /* Its own end is no news; another scope's is told by the next look. */
-    return err == PX_ETIMEDOUT && scope.status == PX_ETIMEDOUT ? 0 : err;
+    return descriptor->closings != closings ? PX_ECLOSED : 0;
 }
 
 /* A Unix socket whose listener's backlog is full says EAGAIN, and nothing

@@ -594,6 +594,8 @@ static int leaves_no_registration(void *arg)
         settle();
         EXPECT_EQ(px_close(ends[0]), 0);
         EXPECT_EQ(registrations(ends[0]), 0);
+        settle();
+        EXPECT(t.done || w.done);
         EXPECT_EQ(close(keeper), 0);
         EXPECT_EQ(px_close(ends[1]), 0);
     }

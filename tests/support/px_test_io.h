@@ -321,4 +321,56 @@ static inline void close_mute(struct mute_listener *m)
     EXPECT_EQ(close(m->listener), 0);
 }
 
+/* A long stream, every byte of which is known. */
+enum { LARGE = 1 << 20 };
+
+/* Byte i of every long stream here. */
+static inline char pattern(size_t i)
+{
+    return (char)(i * 31 + i / 251);
+}
+
+static inline const char *large_block(void)
+{
+    static char block[LARGE];
+
+    if (block[1] != pattern(1)) {
+        for (size_t i = 0; i < LARGE; i++)
+            block[i] = pattern(i);
+    }
+    return block;
+}
+
+struct stream {
+    int fd;
+    size_t size;
+    int result;
+    size_t done;
+    bool in_order;
+};
+
+static inline int sends_it_all(void *arg)
+{
+    struct stream *s = arg;
+
+    s->result = px_write_all(s->fd, large_block(), s->size, &s->done);
+    return 0;
+}
+
+static inline int receives_it_all(void *arg)
+{
+    struct stream *s = arg;
+    char bytes[3000];
+    ssize_t got = 0;
+
+    s->in_order = true;
+    while (s->done < s->size &&
+           (got = px_read(s->fd, bytes, sizeof(bytes))) > 0) {
+        for (ssize_t i = 0; i < got; i++)
+            s->in_order = s->in_order && bytes[i] == pattern(s->done++);
+    }
+    s->result = got < 0 ? (int)got : 0;
+    return 0;
+}
+
 #endif
