@@ -150,8 +150,8 @@ static int run_again(void *arg)
     return px_run(hold_together, NULL);
 }
 
-static void R134_registers_that_calls_keep_are_kept_across_switches(
-    void **state)
+static void
+R134_registers_that_calls_keep_are_kept_across_switches(void **state)
 {
     (void)state;
     run_fibers(hold_together, NULL);
@@ -170,8 +170,8 @@ static void R134_registers_are_kept_across_a_run(void **state)
 
 #else
 
-static void R134_registers_that_calls_keep_are_kept_across_switches(
-    void **state)
+static void
+R134_registers_that_calls_keep_are_kept_across_switches(void **state)
 {
     (void)state;
     note_skip("registers are known by name for x86-64 and AArch64 only");
@@ -238,7 +238,7 @@ static void R134_sums_are_the_same_with_switches_in_between(void **state)
     assert_log("");
 }
 
-/* --- Alignment of the stack ------------------------------------------------- */
+/* --- Alignment of the stack ----------------------------------------------- */
 
 #if defined(__x86_64__)
 #define ENTRY_OFFSET 8 /* the return address is on the stack */
@@ -307,9 +307,8 @@ static int enter_everywhere(void *arg)
 
             options.stack_size = sizes[i];
             options.queued = n % 2;
-            EXPECT_EQ(px_spawn_with(&fiber, &options, px_abi_entry,
-                                    &entered[0]),
-                      0);
+            EXPECT_EQ(
+                px_spawn_with(&fiber, &options, px_abi_entry, &entered[0]), 0);
             EXPECT_EQ(px_await(fiber, NULL), 0);
             options.queued = false;
             EXPECT_EQ(px_group_spawn_with(&group, &options, px_abi_entry,
@@ -346,7 +345,7 @@ static void R135_the_stack_is_aligned_at_entry(void **state)
 
 #endif
 
-/* --- Floating-point control ------------------------------------------------- */
+/* --- Floating-point control ----------------------------------------------- */
 
 static int check_nearest(void *arg)
 {
@@ -611,8 +610,7 @@ static int divide_beside_a_trap(void *arg)
 static void R133_a_trap_enabled_in_one_fiber_is_not_in_another(void **state)
 {
     (void)state;
-    if (feenableexcept(FE_DIVBYZERO) == -1 ||
-        !(fegetexcept() & FE_DIVBYZERO)) {
+    if (feenableexcept(FE_DIVBYZERO) == -1 || !(fegetexcept() & FE_DIVBYZERO)) {
         (void)fedisableexcept(FE_ALL_EXCEPT);
         note_skip("floating-point exceptions do not trap here");
     }
@@ -622,7 +620,7 @@ static void R133_a_trap_enabled_in_one_fiber_is_not_in_another(void **state)
     assert_log("");
 }
 
-/* --- errno ----------------------------------------------------------------- */
+/* --- errno ---------------------------------------------------------------- */
 
 static int keep_22(void *arg)
 {
@@ -698,7 +696,7 @@ static int wait_on_bad_descriptor(void *arg)
     EXPECT_EQ(errno, 33);
     EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
     EXPECT_EQ(errno, 33);
-    PX_WITHIN (brief, 5)
+    PX_WITHIN(brief, 5)
         EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_ETIMEDOUT);
     EXPECT_EQ(errno, 33);
     (void)close(ends[0]);
@@ -714,7 +712,7 @@ static void R130_waiting_on_descriptors_leaves_errno(void **state)
     assert_log("");
 }
 
-/* --- Thread-locals and the signal mask --------------------------------------- */
+/* --- Thread-locals and the signal mask ------------------------------------ */
 
 static _Thread_local long local_turns;
 
@@ -834,7 +832,7 @@ static void the_signal_mask_is_the_threads(void **state)
     assert_log("");
 }
 
-/* --- Unwinding ------------------------------------------------------------- */
+/* --- Unwinding ------------------------------------------------------------ */
 
 #define FRAMES 100
 

@@ -222,8 +222,8 @@ static void exit_in_a_fiber_runs_the_exit_handlers(void **state)
     /* a leak checker that looks at the end may have another opinion */
     assert_true(WEXITSTATUS(status) == 9 || PX_UNDER_ASAN);
     assert_int_equal(strncmp(output, "goodbye", 7), 0);
-    status = in_child(run_and_exit_in_child_fiber, &value, output,
-                      sizeof(output));
+    status =
+        in_child(run_and_exit_in_child_fiber, &value, output, sizeof(output));
     assert_true(WIFEXITED(status));
     assert_true(WEXITSTATUS(status) == 9 || PX_UNDER_ASAN);
     assert_int_equal(strncmp(output, "goodbye", 7), 0);
@@ -248,7 +248,7 @@ static void abort_in_a_fiber_is_an_abort(void **state)
     expect_abort(run_and_abort, NULL);
 }
 
-/* --- What only a checked build notices ----------------------------------------- */
+/* --- What only a checked build notices ------------------------------------ */
 
 #ifdef PX_CHECKED
 

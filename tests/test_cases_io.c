@@ -227,11 +227,6 @@ static void R108_a_wait_on_a_closed_socket_is_cancelled(void **state)
     check(cancelled_on_a_closed_one);
 }
 
-static int waits_for_10ms(void *arg)
-{
-    return px_with_timeout(10 * PX_MSEC, wait_for_it, arg);
-}
-
 static int waited_for_twice(void *arg)
 {
     int ends[2];
@@ -242,7 +237,7 @@ static int waited_for_twice(void *arg)
     struct waiting c = {.fd = ends[0], .events = PX_WRITABLE};
     px_fiber *cancelled;
     start(wait_for_it, &a);
-    start(waits_for_10ms, &b);
+    start(gives_up_after_10ms, &b);
     cancelled = start_handle(wait_for_it, &d);
     start(wait_for_it, &c);
     EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);

@@ -41,7 +41,7 @@ static int run_really(px_fn fn, void *arg)
     return run_fibers_with(options, 1, fn, arg);
 }
 
-/* --- The virtual clock ------------------------------------------------------ */
+/* --- The virtual clock ---------------------------------------------------- */
 
 static int sleep_a_year(void *arg)
 {
@@ -112,8 +112,8 @@ static void it_jumps_from_each_timer_to_the_next(void **state)
 static int sleep_within(void *arg)
 {
     (void)arg;
-    PX_WITHIN (outer, HOUR) {
-        PX_WITHIN (inner, 5 * PX_SEC) {
+    PX_WITHIN(outer, HOUR) {
+        PX_WITHIN(inner, 5 * PX_SEC) {
             EXPECT_EQ(px_sleep(PX_MINUTE), PX_ETIMEDOUT);
             EXPECT_EQ(px_now(), 5 * PX_SEC);
         }
@@ -166,7 +166,7 @@ static int wait_in_vain(void *arg)
 {
     int *ends = arg;
 
-    PX_WITHIN (limit, HOUR)
+    PX_WITHIN(limit, HOUR)
         EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_ETIMEDOUT);
     EXPECT_EQ(px_now(), HOUR);
     return 0;
@@ -319,7 +319,7 @@ static void R123_a_held_run_waits_for_posts_in_real_time(void **state)
     assert_log("posted at 3600000000000 ");
 }
 
-/* --- The real clock --------------------------------------------------------- */
+/* --- The real clock ------------------------------------------------------- */
 
 static int read_clock(void *arg)
 {
@@ -346,12 +346,9 @@ static void it_is_the_systems_monotonic_clock(void **state)
 
 static int sleep_briefly(void *arg)
 {
-    static const px_nsec naps[] = {1,
-                                   300 * PX_USEC,
-                                   999 * PX_USEC,
-                                   1500 * PX_USEC,
-                                   2 * PX_MSEC,
-                                   10 * PX_MSEC};
+    static const px_nsec naps[] = {
+        1,           300 * PX_USEC, 999 * PX_USEC, 1500 * PX_USEC,
+        2 * PX_MSEC, 10 * PX_MSEC};
 
     (void)arg;
     for (size_t i = 0; i < sizeof(naps) / sizeof(naps[0]); i++) {
@@ -422,7 +419,7 @@ static int sleep_amid_signals(void *arg)
     EXPECT(real_now() - begun < 2 * PX_SEC);
     EXPECT_EQ(pipe(ends), 0);
     begun = real_now();
-    PX_WITHIN (limit, 40 * PX_MSEC)
+    PX_WITHIN(limit, 40 * PX_MSEC)
         EXPECT_EQ(px_wait_fd(ends[0], PX_READABLE), PX_ETIMEDOUT);
     EXPECT(real_now() - begun >= 40 * PX_MSEC);
     EXPECT(real_now() - begun < 2 * PX_SEC);

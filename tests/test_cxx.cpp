@@ -23,7 +23,8 @@ extern "C" {
 #include "support/px_test.h"
 }
 
-namespace {
+namespace
+{
 
 int throw_text(void *arg)
 {
@@ -190,7 +191,7 @@ void a_destructor_may_park_while_an_exception_passes(void **)
     assert_log("");
 }
 
-// --- Through what holds something ---------------------------------------------
+// --- Through what holds something --------------------------------------------
 
 template <class F> bool throws(F f)
 {
@@ -250,7 +251,7 @@ int throw_through_everything(void *)
     }));
     EXPECT_EQ(px_mutex_owner(&lock), PX_NO_FIBER);
     EXPECT(throws([&] {
-        PX_SEM_HOLD (&sem, err) {
+        PX_SEM_HOLD(&sem, err) {
             EXPECT_EQ(px_sem_count(&sem), 0);
             throw_text(out);
         }
@@ -258,7 +259,7 @@ int throw_through_everything(void *)
     EXPECT_EQ(err, 0);
     EXPECT_EQ(px_sem_count(&sem), 1);
     EXPECT(throws([&] {
-        PX_MUTEX_HOLD (&lock, err) {
+        PX_MUTEX_HOLD(&lock, err) {
             EXPECT_EQ(px_mutex_owner(&lock), px_current_id());
             throw_text(out);
         }
@@ -273,7 +274,7 @@ int throw_through_everything(void *)
     EXPECT_EQ(px_deadline(), PX_FOREVER);
     EXPECT(throws([&] { (void)!px_with_cancel(throw_from_token, out); }));
     EXPECT(throws([&] {
-        PX_WITHIN (limit, PX_SEC) {
+        PX_WITHIN(limit, PX_SEC) {
             EXPECT(px_deadline() != PX_FOREVER);
             throw_text(out);
         }
@@ -309,14 +310,17 @@ int nest_everything(void *arg)
 
     struct on_exit {
         int *left;
-        ~on_exit() { ++*left; }
+        ~on_exit()
+        {
+            ++*left;
+        }
     };
     EXPECT(throws([&] {
         on_exit outer = {&left};
         PX_SEM_GUARD(guard, &sem);
 
         EXPECT_EQ(guard.status, 0);
-        PX_WITHIN (limit, PX_SEC) {
+        PX_WITHIN(limit, PX_SEC) {
             on_exit inner = {&left};
 
             (void)!px_with_shield(PX_SEC, nest_with, &lock);
@@ -368,7 +372,7 @@ void S_sem_31_what_an_exception_releases_goes_to_the_next(void **)
     assert_log("got it at 1");
 }
 
-// --- Objects and cancellation ---------------------------------------------------
+// --- Objects and cancellation ------------------------------------------------
 
 int hold_a_string(void *arg)
 {
@@ -431,7 +435,7 @@ void a_code_may_be_turned_into_an_exception(void **)
     assert_log("");
 }
 
-// --- The run ----------------------------------------------------------------------
+// --- The run -----------------------------------------------------------------
 
 int throw_and_catch_deeply(void *arg)
 {

@@ -24,7 +24,8 @@ extern "C" {
 #include "support/px_test.h"
 }
 
-namespace {
+namespace
+{
 
 char output[8192];
 
@@ -101,7 +102,10 @@ void R132_S_run_3_nobody_else_catches_a_fibers_exception(void **state)
 }
 
 struct loud {
-    ~loud() { (void)!write(2, "unwound", 7); }
+    ~loud()
+    {
+        (void)!write(2, "unwound", 7);
+    }
 };
 
 int throw_past_objects(void *arg)

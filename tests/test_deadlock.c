@@ -74,7 +74,7 @@ static void really_sleep(px_nsec duration)
     (void)nanosleep(&rest, NULL);
 }
 
-/* --- Who is told ------------------------------------------------------------ */
+/* --- Who is told ---------------------------------------------------------- */
 
 static int wait_alone(void *arg)
 {
@@ -360,7 +360,7 @@ static void every_kind_of_wait_says_so_and_a_run_reports_once(void **state)
     assert_log("");
 }
 
-/* --- What stays --------------------------------------------------------------- */
+/* --- What stays ----------------------------------------------------------- */
 
 static int wait_in_rounds(void *arg)
 {
@@ -436,7 +436,7 @@ static void waiting_for_a_place_in_a_group_does_end_early(void **state)
     assert_log("child ends; ");
 }
 
-/* --- Going on -------------------------------------------------------------------- */
+/* --- Going on ------------------------------------------------------------- */
 
 static int clean_up_and_wait_again(void *arg)
 {
@@ -516,7 +516,7 @@ static void a_fiber_that_ends_makes_the_rounds_count_anew(void **state)
     assert_log("");
 }
 
-/* --- Ended by the callback ---------------------------------------------------- */
+/* --- Ended by the callback ------------------------------------------------ */
 
 struct rescue {
     px_sem sem;
@@ -619,8 +619,17 @@ static int be_rescued(void *arg)
 
 static void a_callback_that_ends_the_deadlock_saves_everybody(void **state)
 {
-    static const int expected[] = {0, 0, PX_ECLOSED, 0, 0, 0, PX_ECANCELED,
-                                   PX_ECANCELED, PX_ECANCELED, PX_ETIMEDOUT, 0};
+    static const int expected[] = {0,
+                                   0,
+                                   PX_ECLOSED,
+                                   0,
+                                   0,
+                                   0,
+                                   PX_ECANCELED,
+                                   PX_ECANCELED,
+                                   PX_ECANCELED,
+                                   PX_ETIMEDOUT,
+                                   0};
 
     (void)state;
     for (int how = 0; how <= 10; how++) {
@@ -721,16 +730,16 @@ static void a_deadlock_in_another_thread_is_its_own(void **state)
     assert_int_equal(reports, 1);
 }
 
-/* --- What is no deadlock --------------------------------------------------------- */
+/* --- What is no deadlock -------------------------------------------------- */
 
 static int wait_with_deadline(void *arg)
 {
     px_sem sem = PX_SEM_INIT(0);
 
     (void)arg;
-    PX_WITHIN (limit, 2 * PX_MSEC)
+    PX_WITHIN(limit, 2 * PX_MSEC)
         EXPECT_EQ(px_sem_down(&sem), PX_ETIMEDOUT);
-    PX_WITHIN (another, 2 * PX_MSEC)
+    PX_WITHIN(another, 2 * PX_MSEC)
         EXPECT_EQ(px_sleep(PX_FOREVER), PX_ETIMEDOUT);
     return 0;
 }
@@ -911,7 +920,7 @@ static void the_last_unhold_takes_hope_away(void **state)
     assert_log("");
 }
 
-/* --- Many -------------------------------------------------------------------------- */
+/* --- Many ----------------------------------------------------------------- */
 
 static int stall_one(void *arg)
 {

@@ -17,7 +17,7 @@
 static char raw[1 << 16];
 static char golden[1 << 16];
 
-/* --- Getting at the text ------------------------------------------------------ */
+/* --- Getting at the text -------------------------------------------------- */
 
 static const char *replace_address(const char *in, char **out)
 {
@@ -153,7 +153,7 @@ static void be_quiet(void *ctx)
     (void)ctx;
 }
 
-/* --- The report ---------------------------------------------------------------- */
+/* --- The report ----------------------------------------------------------- */
 
 static int wait_alone(void *arg)
 {
@@ -331,7 +331,8 @@ static void an_ended_owner_is_named_after_it_was_awaited(void **state)
         report_of(await_owner_and_wait, others ? state : NULL);
         assert_golden(
             "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
-            "  fiber 0 waits for mutex #1, held by fiber 1 'awaited', which has "
+            "  fiber 0 waits for mutex #1, held by fiber 1 'awaited', which "
+            "has "
             "ended, for 0.000 s\n");
     }
 }
@@ -567,7 +568,7 @@ static void who_awaits_whom_is_reported(void **state)
         "spawned at SITE\n");
 }
 
-/* --- px_dump ------------------------------------------------------------------ */
+/* --- px_dump -------------------------------------------------------------- */
 
 static int sleep_a_minute(void *arg)
 {
@@ -824,7 +825,7 @@ static void a_name_can_not_break_a_line(void **state)
     assert_log("");
 }
 
-/* --- Where it was spawned ------------------------------------------------------- */
+/* --- Where it was spawned ------------------------------------------------- */
 
 /* The address that `raw` gives for a fiber's site. */
 static uintptr_t site_of(int fiber)

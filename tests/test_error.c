@@ -9,14 +9,14 @@ static const struct {
     int code;
     const char *name;
 } codes[] = {
-    {PX_EINVAL, "PX_EINVAL"},       {PX_ENOMEM, "PX_ENOMEM"},
-    {PX_EBUSY, "PX_EBUSY"},         {PX_EAGAIN, "PX_EAGAIN"},
-    {PX_EPERM, "PX_EPERM"},         {PX_EDEADLK, "PX_EDEADLK"},
-    {PX_EOVERFLOW, "PX_EOVERFLOW"}, {PX_ETIMEDOUT, "PX_ETIMEDOUT"},
-    {PX_ECANCELED, "PX_ECANCELED"}, {PX_EBADF, "PX_EBADF"},
-    {PX_EPIPE, "PX_EPIPE"},         {PX_ENOFIBER, "PX_ENOFIBER"},
+    {PX_EINVAL, "PX_EINVAL"},         {PX_ENOMEM, "PX_ENOMEM"},
+    {PX_EBUSY, "PX_EBUSY"},           {PX_EAGAIN, "PX_EAGAIN"},
+    {PX_EPERM, "PX_EPERM"},           {PX_EDEADLK, "PX_EDEADLK"},
+    {PX_EOVERFLOW, "PX_EOVERFLOW"},   {PX_ETIMEDOUT, "PX_ETIMEDOUT"},
+    {PX_ECANCELED, "PX_ECANCELED"},   {PX_EBADF, "PX_EBADF"},
+    {PX_EPIPE, "PX_EPIPE"},           {PX_ENOFIBER, "PX_ENOFIBER"},
     {PX_ENOTLOCKED, "PX_ENOTLOCKED"}, {PX_ENEGATIVE, "PX_ENEGATIVE"},
-    {PX_ECLOSED, "PX_ECLOSED"},     {PX_ESTALLED, "PX_ESTALLED"},
+    {PX_ECLOSED, "PX_ECLOSED"},       {PX_ESTALLED, "PX_ESTALLED"},
 };
 static const size_t n_codes = sizeof(codes) / sizeof(codes[0]);
 
@@ -130,8 +130,8 @@ static void other_errno_values_give_the_systems_text(void **state)
 
 static void a_text_is_never_null(void **state)
 {
-    static const int others[] = {0,     1,     22,      INT_MAX, -41,
-                                 -4095, -5000, -5006,   -9999,   INT_MIN,
+    static const int others[] = {0,     1,     22,         INT_MAX, -41,
+                                 -4095, -5000, -5006,      -9999,   INT_MIN,
                                  -58,   -4999, INT_MIN + 1};
 
     (void)state;

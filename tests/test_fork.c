@@ -61,7 +61,7 @@ static int down(void *arg)
     return px_sem_down(arg);
 }
 
-/* --- What is not there ------------------------------------------------------ */
+/* --- What is not there ---------------------------------------------------- */
 
 static void be_off_fiber(void *arg)
 {
@@ -127,7 +127,7 @@ static void in_a_forked_child_the_run_does_not_exist(void **state)
     assert_log("");
 }
 
-/* --- What a child may do ----------------------------------------------------- */
+/* --- What a child may do -------------------------------------------------- */
 
 static int child_body(void *arg)
 {
@@ -176,8 +176,8 @@ static int fork_with_others_ready(void *arg)
     return 0;
 }
 
-static void R118_a_child_may_run_anew_and_runs_none_of_its_parents_fibers(
-    void **state)
+static void
+R118_a_child_may_run_anew_and_runs_none_of_its_parents_fibers(void **state)
 {
     (void)state;
     run_fibers(fork_with_others_ready, NULL);
@@ -271,7 +271,7 @@ static void a_child_has_threads_of_its_own_to_offload_to(void **state)
     assert_log("");
 }
 
-/* --- Descriptors ------------------------------------------------------------- */
+/* --- Descriptors ---------------------------------------------------------- */
 
 static int wait_for_x(void *arg)
 {
@@ -355,7 +355,7 @@ static void R118_the_parents_descriptors_are_not_touched(void **state)
     (void)close(ends[1]);
 }
 
-/* --- Signals ----------------------------------------------------------------- */
+/* --- Signals -------------------------------------------------------------- */
 
 static int sleep_long(void *arg)
 {
@@ -396,7 +396,7 @@ static void R120_an_interrupted_child_dies_of_it(void **state)
     (void)close(ends[1]);
 }
 
-/* --- Returning where it must not ---------------------------------------------- */
+/* --- Returning where it must not ------------------------------------------ */
 
 static int return_in_child(void *arg)
 {
@@ -468,8 +468,8 @@ static void a_child_forked_between_runs_may_run(void **state)
 
     (void)state;
     assert_int_equal(px_run(nothing, NULL), 0);
-    assert_int_equal(
-        in_child(run_anew_off_fiber, NULL, output, sizeof(output)), 0);
+    assert_int_equal(in_child(run_anew_off_fiber, NULL, output, sizeof(output)),
+                     0);
     assert_string_equal(output, "");
 }
 

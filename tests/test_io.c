@@ -943,8 +943,6 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_descriptor_is_used_in_one_run_after_the_other),
     PX_TEST(two_fibers_answer_each_other),
     PX_TEST(loops_of_several_threads_keep_their_descriptors_apart),
-    PX_TEST(running_out_of_descriptors_is_returned_and_loses_nothing),
-    PX_TEST(a_connect_that_is_cancelled_as_its_pause_ends_says_canceled),
 };
 
 PX_TEST_MAIN(tests)

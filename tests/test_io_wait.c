@@ -10,7 +10,6 @@
 #include "px_test_io.h"
 
 #include <limits.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -380,11 +379,6 @@ struct crowd {
     int ends[2];
     struct waiting quitter[2], reader, writer, both;
 };
-
-static int gives_up_after_10ms(void *arg)
-{
-    return px_with_timeout(10 * PX_MSEC, wait_for_it, arg);
-}
 
 static void others_are_still_served(struct crowd *c)
 {

@@ -12,7 +12,7 @@
 
 #define SIZE_OF(type, lp64)                                                    \
     {                                                                          \
-        #type, sizeof(type), lp64, _Alignof(type)                              \
+#type, sizeof(type), lp64, _Alignof(type)                              \
     }
 
 static const struct {
@@ -21,12 +21,12 @@ static const struct {
     size_t lp64;
     size_t alignment;
 } sizes[] = {
-    SIZE_OF(px_sem, 80),           SIZE_OF(px_sem_guard, 16),
-    SIZE_OF(px_mutex, 56),         SIZE_OF(px_mutex_guard, 16),
-    SIZE_OF(px_waitgroup, 48),     SIZE_OF(px_scope, 88),
-    SIZE_OF(px_group, 168),        SIZE_OF(px_waitq, 16),
-    SIZE_OF(px_run_options, 120),  SIZE_OF(px_spawn_options, 64),
-    SIZE_OF(px_clock, 4),          SIZE_OF(px_nsec, 8),
+    SIZE_OF(px_sem, 80),          SIZE_OF(px_sem_guard, 16),
+    SIZE_OF(px_mutex, 56),        SIZE_OF(px_mutex_guard, 16),
+    SIZE_OF(px_waitgroup, 48),    SIZE_OF(px_scope, 88),
+    SIZE_OF(px_group, 168),       SIZE_OF(px_waitq, 16),
+    SIZE_OF(px_run_options, 120), SIZE_OF(px_spawn_options, 64),
+    SIZE_OF(px_clock, 4),         SIZE_OF(px_nsec, 8),
     SIZE_OF(px_fid, 8),
 };
 

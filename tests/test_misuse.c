@@ -16,7 +16,7 @@ static int down(void *arg)
     return px_sem_down(arg);
 }
 
-/* --- NULL ------------------------------------------------------------------ */
+/* --- NULL ----------------------------------------------------------------- */
 
 static int token_fn(px_scope *token, void *arg)
 {
@@ -148,7 +148,7 @@ static void null_is_invalid_everywhere(void **state)
     assert_log("");
 }
 
-/* --- In use ------------------------------------------------------------------ */
+/* --- In use --------------------------------------------------------------- */
 
 static int destroy_in_use(void *arg)
 {
@@ -287,8 +287,8 @@ static int outlive_owner(void *arg)
     return 0;
 }
 
-static void R61_S_mtx_56_nobody_is_taken_for_an_owner_that_has_ended(
-    void **state)
+static void
+R61_S_mtx_56_nobody_is_taken_for_an_owner_that_has_ended(void **state)
 {
     (void)state;
     run_fibers(outlive_owner, NULL);

@@ -152,8 +152,8 @@ static void run_it(void *fn)
 
 #define RUN(fn) run_it, (void *)(uintptr_t)(fn)
 
-static void R144_an_overflow_names_the_fiber_its_size_and_the_option(
-    void **state)
+static void
+R144_an_overflow_names_the_fiber_its_size_and_the_option(void **state)
 {
     (void)state;
     memset(&spawn_options, 0, sizeof(spawn_options));
@@ -262,8 +262,8 @@ static void an_overflow_in_a_later_run_is_named_too(void **state)
 static int overflow_under_a_guard(void *arg)
 {
     /* a frame of 300 KiB, in code without probes, meets a guard of a MiB */
-    volatile char *far = (volatile char *)((uintptr_t)__builtin_frame_address(0) -
-                                           300 * KIB);
+    volatile char *far =
+        (volatile char *)((uintptr_t)__builtin_frame_address(0) - 300 * KIB);
 
     *far = 1;
     (void)arg;
@@ -322,7 +322,7 @@ static void guards_hold_in_locked_memory_too(void **state)
     expect_overflow("fiber 11 'amid'", 56 * KIB, 80 * KIB);
 }
 
-/* --- Faults that are not ours ------------------------------------------------- */
+/* --- Faults that are not ours --------------------------------------------- */
 
 /* Not NULL, which a sanitizer looks for before the machine does. */
 static int *volatile nowhere = (int *)16;
@@ -361,7 +361,7 @@ static void handle_simply(int number)
 static void handle_with_info(int number, siginfo_t *info, void *context)
 {
     say(number == SIGSEGV && info->si_addr == nowhere && context ? "with info"
-                                                              : "other");
+                                                                 : "other");
     _exit(8);
 }
 
@@ -487,7 +487,7 @@ static void a_sent_signal_that_was_ignored_stays_ignored(void **state)
     expect_exit(9, run_ignoring, (void *)(uintptr_t)raise_it_thrice);
 }
 
-/* --- The alternate stack -------------------------------------------------------- */
+/* --- The alternate stack -------------------------------------------------- */
 
 static stack_t ours;
 

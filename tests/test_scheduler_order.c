@@ -221,8 +221,8 @@ static int arm_many_equal_deadlines(void *arg)
     return 0;
 }
 
-static void equal_deadlines_keep_their_order_when_others_are_disarmed(
-    void **state)
+static void
+equal_deadlines_keep_their_order_when_others_are_disarmed(void **state)
 {
     (void)state;
     n_woken = 0;

@@ -200,7 +200,7 @@ static void stacks_of_all_sizes_come_and_go(void **state)
     assert_log("");
 }
 
-/* --- How much of it there is ------------------------------------------------ */
+/* --- How much of it there is ---------------------------------------------- */
 
 static int spawn_many_times(void *arg)
 {
@@ -376,7 +376,7 @@ static void a_thread_that_ran_leaves_nothing_behind(void **state)
         assert_true(mapped_kib() - mapped_before < 1 * KIB);
 }
 
-/* --- When there is none left ------------------------------------------------ */
+/* --- When there is none left ---------------------------------------------- */
 
 static int spawn_until_refused(void *arg)
 {
@@ -391,8 +391,8 @@ static int spawn_until_refused(void *arg)
     options.stack_size = 1024 * KIB;
     for (int queued = 0; queued < 2; queued++) {
         options.queued = queued;
-        while (n < 300 && (error = px_spawn_with(&all[n], &options, down,
-                                                 &gate)) == 0)
+        while (n < 300 &&
+               (error = px_spawn_with(&all[n], &options, down, &gate)) == 0)
             n++;
         EXPECT_EQ(error, PX_ENOMEM);
     }
@@ -409,8 +409,8 @@ static int spawn_until_refused(void *arg)
     return 0;
 }
 
-static void R145_without_address_space_a_spawn_fails_and_the_rest_go_on(
-    void **state)
+static void
+R145_without_address_space_a_spawn_fails_and_the_rest_go_on(void **state)
 {
     struct rlimit limit;
     struct rlimit low;
@@ -428,8 +428,8 @@ static void R145_without_address_space_a_spawn_fails_and_the_rest_go_on(
     (void)fclose(file);
     assert_int_equal(getrlimit(RLIMIT_AS, &limit), 0);
     low = limit;
-    low.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) +
-                   (rlim_t)100 * KIB * KIB;
+    low.rlim_cur =
+        (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + (rlim_t)100 * KIB * KIB;
     assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
     px_run_options options;
     memset(&options, 0, sizeof(options));

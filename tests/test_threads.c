@@ -50,8 +50,8 @@ static void many_threads_run_at_once(void **state)
 
     (void)state;
     for (int i = 0; i < 16; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, run_busy, &values[i]),
-                         0);
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, run_busy, &values[i]), 0);
     for (int i = 0; i < 16; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(values[i], 2000);

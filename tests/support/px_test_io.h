@@ -71,6 +71,11 @@ static inline int wait_for_it(void *arg)
     return 0;
 }
 
+static inline int gives_up_after_10ms(void *arg)
+{
+    return px_with_timeout(10 * PX_MSEC, wait_for_it, arg);
+}
+
 /* A fiber in px_read() or px_write() of up to 64 bytes. */
 struct transfer {
     int fd;
