@@ -29,7 +29,7 @@
 #define LOOKS 64 /* cancellation points */
 #define UNPARKED (16 * LOOKS)
 #define NEAR (64 * PX_MSEC) /* many ticks */
-#define NEARBY 8 /* scopes */
+#define NEARBY 8            /* scopes */
 
 /* Whether a deadline has passed; reads the coarse clock, and the precise one
  * only if it may be near. The coarse clock is never ahead, but it can lag by
@@ -71,10 +71,9 @@ static inline void settle_attention(px_fiber *fiber)
 {
     const px_scope *scope = fiber->scope;
 
-    fiber->attention =
-        (scope->reach ? PX_LOOK_FIRED : 0u) |
-        (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0u) |
-        (fiber->unparked ? PX_LOOK_FAILURES : 0u);
+    fiber->attention = (scope->reach ? PX_LOOK_FIRED : 0u) |
+                       (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0u) |
+                       (fiber->unparked ? PX_LOOK_FAILURES : 0u);
 }
 
 /* The fibers inside `scope`, outer before inner, linked by mark. */
@@ -156,8 +155,7 @@ static void spread(px_loop *loop, px_scope *scope)
     px_fiber *list = collect(loop, scope);
 
     for (px_fiber *f = list; f; f = f->mark) {
-        for (px_scope *s = f == scope->fiber ? scope : f->body; s;
-             s = s->inner)
+        for (px_scope *s = f == scope->fiber ? scope : f->body; s; s = s->inner)
             settle(s);
         settle_attention(f);
     }
@@ -436,7 +434,7 @@ int px_scope_leave(px_scope *scope)
     return scope->status;
 }
 
-/* Whether a scope is entered: it is in the chain of the fiber that entered it. A
+/* Whether a scope is entered: in the chain of the fiber that entered it. A
  * scope that was forgotten, in this run or an earlier one, still names a fiber,
  * whose record may be another's now; but entered scopes only are in a chain. */
 static bool is_entered(const px_scope *scope)

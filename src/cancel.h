@@ -24,9 +24,9 @@
 #include "scheduler.h"
 
 enum { /* px_scope.flags */
-    PX_SCOPE_SHIELD = 1,
-    PX_SCOPE_GROUP = 2, /* a group's: left by px_group_wait only */
-    PX_SCOPE_BODY = 4   /* around a fiber's body: left by its end only */
+       PX_SCOPE_SHIELD = 1,
+       PX_SCOPE_GROUP = 2, /* a group's: left by px_group_wait only */
+       PX_SCOPE_BODY = 4   /* around a fiber's body: left by its end only */
 };
 
 /* The look that `attention` asks for. 0, or the code to fail with; off-fiber

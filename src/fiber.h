@@ -28,22 +28,22 @@ enum px_state {
     PX_STATE_DONE
 };
 
-enum {                          /* px_fiber.flags */
-    PX_FIBER_MAIN = 1,
-    PX_FIBER_DETACHED = 2,
-    PX_FIBER_CHILD = 4,         /* of a group */
-    PX_FIBER_CANCEL_EARLY = 8,  /* px_cancel() before it began */
-    PX_FIBER_AWAITS_ALL = 16,   /* parked in px_await_all */
-    PX_FIBER_CONSUMED = 32,     /* awaited: nobody needs the record */
-    PX_FIBER_KEPT = 64          /* but its awaiter keeps it a little longer */
+enum { /* px_fiber.flags */
+       PX_FIBER_MAIN = 1,
+       PX_FIBER_DETACHED = 2,
+       PX_FIBER_CHILD = 4,        /* of a group */
+       PX_FIBER_CANCEL_EARLY = 8, /* px_cancel() before it began */
+       PX_FIBER_AWAITS_ALL = 16,  /* parked in px_await_all */
+       PX_FIBER_CONSUMED = 32,    /* awaited: nobody needs the record */
+       PX_FIBER_KEPT = 64         /* but its awaiter keeps it a little longer */
 };
 
 /* Why a cancellation point must take a closer look. */
-enum {                      /* px_fiber.attention */
-    PX_LOOK_FIRED = 1,      /* a scope that reaches the fiber has fired */
-    PX_LOOK_DEADLINE = 2,   /* a deadline around it may pass */
-    PX_LOOK_FAILURES = 4,   /* points have failed since it last parked */
-    PX_LOOK_OFF_FIBER = 8   /* this is no fiber */
+enum {                       /* px_fiber.attention */
+       PX_LOOK_FIRED = 1,    /* a scope that reaches the fiber has fired */
+       PX_LOOK_DEADLINE = 2, /* a deadline around it may pass */
+       PX_LOOK_FAILURES = 4, /* points have failed since it last parked */
+       PX_LOOK_OFF_FIBER = 8 /* this is no fiber */
 };
 
 /* A place in a queue. It lies in the record of the fiber that waits, which
@@ -93,28 +93,28 @@ struct px_home {
 struct px_fiber {
     /* The switch. */
     void *sp;
-    px_fiber *next;     /* in the run queue */
+    px_fiber *next; /* in the run queue */
     struct px_loop *loop;
-    int verdict;        /* what the call it is parked in will return */
+    int verdict; /* what the call it is parked in will return */
     int errno_kept;
     uint32_t attention; /* PX_LOOK_...: kept by cancel.c */
     uint8_t state;
     uint8_t flags;
-    uint16_t looks;     /* cancellation points since the clock was read */
-    uint16_t failures;  /* cancellation points that failed, in a row */
-    uint16_t unparked;  /* and since it last parked */
-    uint32_t locks;     /* mutexes it holds */
-    uint32_t groups;    /* it has open */
+    uint16_t looks;      /* cancellation points since the clock was read */
+    uint16_t failures;   /* cancellation points that failed, in a row */
+    uint16_t unparked;   /* and since it last parked */
+    uint32_t locks;      /* mutexes it holds */
+    uint32_t groups;     /* it has open */
     void *exceptions[2]; /* what __cxa_get_globals() points to */
 
     /* Waiting. */
     const struct px_wait_class *waiting; /* while parked */
-    void *waits_on;         /* the object, by kind */
+    void *waits_on;                      /* the object, by kind */
     struct px_waiter waiter;
     struct px_heap_node timer;
-    px_nsec since;          /* parked since then, by loop->now */
-    px_scope *scope;        /* the innermost */
-    px_scope *body;         /* the outermost of its own */
+    px_nsec since;   /* parked since then, by loop->now */
+    px_scope *scope; /* the innermost */
+    px_scope *body;  /* the outermost of its own */
 
     /* Life. */
     px_fid id;
@@ -126,16 +126,16 @@ struct px_fiber {
     px_fiber *sibling_next; /* in birth_scope->children */
     px_fiber *sibling_prev;
     void (*on_end)(px_fiber *self, int result);
-    void *owner;        /* for on_end: a group, a waitgroup */
+    void *owner; /* for on_end: a group, a waitgroup */
     px_fiber *awaiter;
-    px_fiber *kept;     /* the one it awaited last, ended */
-    int *result_out;    /* of a fiber that awaits one */
+    px_fiber *kept;  /* the one it awaited last, ended */
+    int *result_out; /* of a fiber that awaits one */
     int result;
     struct px_stack stack;
     const struct px_home *home; /* NULL: the loop */
-    char *name;         /* NULL: none */
-    const void *site;   /* where it was spawned */
-    px_fiber *mark;     /* a list that cancel.c makes and takes apart */
+    char *name;                 /* NULL: none */
+    const void *site;           /* where it was spawned */
+    px_fiber *mark;             /* a list that cancel.c makes and takes apart */
     PX_ANNOTATION
 };
 

@@ -194,8 +194,8 @@ static int park(px_fiber *self, struct descriptor *descriptor, int events,
     int err;
 
     self->loop->io_waits++;
-    err = px__waitq_wait(&descriptor->waiters, self, waiting, descriptor,
-                         events);
+    err =
+        px__waitq_wait(&descriptor->waiters, self, waiting, descriptor, events);
     return err == 0 && descriptor->closings != closings ? PX_ECLOSED : err;
 }
 

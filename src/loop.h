@@ -51,19 +51,19 @@ struct px_loop {
     bool shuffles;
     bool virtual;
     struct px_queue queues[PX_QUEUES];
-    int *errno_at;      /* the thread's errno */
-    void **exceptions;  /* the thread's, NULL without a C++ runtime */
-    px_fiber *zombie;   /* ended, its stack not yet given back */
+    int *errno_at;     /* the thread's errno */
+    void **exceptions; /* the thread's, NULL without a C++ runtime */
+    px_fiber *zombie;  /* ended, its stack not yet given back */
     struct px_stack_pool stacks;
     struct px_fiber_arena arena;
 
-    px_fiber host;      /* the thread's own context, as a record */
-    px_scope root;      /* around every fiber: px_stop() fires it */
-    uint64_t run;       /* a number no other run of the process has */
+    px_fiber host; /* the thread's own context, as a record */
+    px_scope root; /* around every fiber: px_stop() fires it */
+    uint64_t run;  /* a number no other run of the process has */
     uint64_t random;
     struct px_heap timers;
-    px_nsec now;        /* the last reading; the time itself if virtual */
-    size_t alive;       /* begun or to begin, not ended */
+    px_nsec now;  /* the last reading; the time itself if virtual */
+    size_t alive; /* begun or to begin, not ended */
     uint64_t ended;
     px_fid next_id;
     px_fiber *all_first, *all_last;
@@ -73,17 +73,17 @@ struct px_loop {
 
     /* What may still wake something. */
     struct px_poller poller;
-    size_t io_waits;    /* fibers parked on descriptors and signals */
-    size_t offloads;    /* calls given to the pool and not come back */
+    size_t io_waits; /* fibers parked on descriptors and signals */
+    size_t offloads; /* calls given to the pool and not come back */
     void (*on_ready)(px_loop *loop, int fd, uint32_t generation, int events);
-    void *io;           /* io.c's table of descriptors */
-    void *pool;         /* offload.c's threads */
+    void *io;   /* io.c's table of descriptors */
+    void *pool; /* offload.c's threads */
 
     /* The one thread-safe door: inbox.c, post.c. */
     _Atomic(struct px_remote *) inbox;
     atomic_long holds;
     atomic_long visitors;
-    void *posts;        /* post.c's fibers */
+    void *posts; /* post.c's fibers */
 
     /* The deadlock report: deadlock.c. */
     bool reported;

@@ -83,8 +83,8 @@ static void report(const px_loop *loop, const char *low, const char *address)
         add_number(&line, (uint64_t)px__stack_size(&self->stack));
     } else {
         add_text(&line, "the stack of another fiber (of ");
-        add_number(&line, (uint64_t)px__stack_usable(
-                              &loop->stacks, loop->options.stack_size));
+        add_number(&line, (uint64_t)px__stack_usable(&loop->stacks,
+                                                     loop->options.stack_size));
     }
     add_text(&line, " bytes, fault at ");
     add_number(&line, (uint64_t)(low - address));

@@ -272,8 +272,7 @@ int px_sem_wait_available(px_sem *sem)
     PX_CHECK(sem, "px_sem_wait_available");
     if (self->attention)
         return down_attentively(sem, self, &available_class, 1);
-    return can_take(sem, 1) ? 0
-                            : wait_in_turn(sem, self, &available_class, 1);
+    return can_take(sem, 1) ? 0 : wait_in_turn(sem, self, &available_class, 1);
 }
 
 int px_sem_set_limit(px_sem *sem, int64_t limit)

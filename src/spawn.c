@@ -53,7 +53,7 @@ int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
     return 0;
 }
 
-/* An awaiter's handle is good until its px_await() has returned, so it keeps the
+/* An awaiter's handle is good until its px_await() has returned: it keeps the
  * record until it awaits the next, or ends. */
 static void keep_for(px_fiber *awaiter, px_fiber *ended)
 {
@@ -114,16 +114,18 @@ void px__spawn_body(void *fiber)
     result = self->fn(self->arg);
     returned = true;
     if (px__self != self)
-        px__panic("px_run", "fiber %lld of the parent process returned in a "
-                            "forked child", (long long)self->id);
+        px__panic("px_run",
+                  "fiber %lld of the parent process returned in a "
+                  "forked child",
+                  (long long)self->id);
     end(self, result);
     px__depart(self);
 }
 
 int px__spawn(px_loop *loop, const struct px_birth *birth, px_fiber **out)
 {
-    size_t size = birth->stack_size ? birth->stack_size
-                                    : loop->options.stack_size;
+    size_t size =
+        birth->stack_size ? birth->stack_size : loop->options.stack_size;
     size_t copied =
         (birth->arg_size + ARG_ALIGNMENT - 1) & ~(ARG_ALIGNMENT - 1);
     px_fiber *fiber;
@@ -158,8 +160,8 @@ int px__spawn(px_loop *loop, const struct px_birth *birth, px_fiber **out)
         top -= copied;
         fiber->arg = memcpy(top, birth->arg, birth->arg_size);
     }
-    fiber->sp = px__context_make(top, fiber->stack.low, loop->hooks->body,
-                                 fiber);
+    fiber->sp =
+        px__context_make(top, fiber->stack.low, loop->hooks->body, fiber);
     PX_NOTE_BIRTH(fiber, fiber->stack.low,
                   (size_t)(fiber->stack.top - fiber->stack.low));
     PX_NOTE_NAME(fiber, fiber->name ? fiber->name : "");

@@ -9,13 +9,13 @@
 struct px_birth {
     px_fn fn;
     void *arg;
-    size_t arg_size;    /* bytes at arg that move to its stack; 0: none */
+    size_t arg_size; /* bytes at arg that move to its stack; 0: none */
     const char *name;
-    size_t stack_size;  /* 0: the run's */
-    uint8_t flags;      /* PX_FIBER_... */
-    px_scope *scope;    /* around its body; NULL: the run's */
+    size_t stack_size; /* 0: the run's */
+    uint8_t flags;     /* PX_FIBER_... */
+    px_scope *scope;   /* around its body; NULL: the run's */
     void (*on_end)(px_fiber *self, int result); /* on the fiber, at its end */
-    void *owner;        /* for on_end */
+    void *owner;                                /* for on_end */
     const void *site;
 };
 

@@ -75,10 +75,10 @@ struct px_slab {
     size_t usable;
     uint32_t count;
     uint32_t carved;
-    uint32_t cold;       /* the first cold stack, NONE if there is none */
-    bool listed;         /* as one with cold stacks */
-    uint32_t *after;     /* cold stacks: the next one */
-    unsigned *valgrind;  /* stack ids; NULL outside valgrind */
+    uint32_t cold;      /* the first cold stack, NONE if there is none */
+    bool listed;        /* as one with cold stacks */
+    uint32_t *after;    /* cold stacks: the next one */
+    unsigned *valgrind; /* stack ids; NULL outside valgrind */
 };
 
 bool px__stack_no_light_guards;
@@ -118,10 +118,11 @@ static void once_per_process(void)
 }
 
 /* Locked memory refuses the light guard: then it is the other one. So it is for
- * a large one: a light guard costs an entry of the page table for every page. */
+ * a large one: a light guard costs a page-table entry for every page. */
 static bool set_guard(char *at, size_t size)
 {
-    if (light_guards_work && size <= LIGHT_GUARD && !px__stack_no_light_guards &&
+    if (light_guards_work && size <= LIGHT_GUARD &&
+        !px__stack_no_light_guards &&
         madvise(at, size, MADV_GUARD_INSTALL) == 0)
         return true;
     return mprotect(at, size, PROT_NONE) == 0;
@@ -185,9 +186,9 @@ void px__stack_pool_close(struct px_stack_pool *pool)
 
 static char *map(size_t size)
 {
-    char *base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK,
-                      -1, 0);
+    char *base =
+        mmap(NULL, size, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
 
     if (base == MAP_FAILED)
         return NULL;
@@ -257,9 +258,9 @@ static bool carve(struct px_slab *slab, struct px_stack *out)
     if (!set_guard(stack.low - slab->guard, slab->guard))
         return false;
     if (slab->valgrind)
-        slab->valgrind[slab->carved] =
-            px__valgrind_stack(stack.low, slab->base + slab->slot *
-                                              ((size_t)slab->carved + 1) - 1);
+        slab->valgrind[slab->carved] = px__valgrind_stack(
+            stack.low,
+            slab->base + slab->slot * ((size_t)slab->carved + 1) - 1);
     slab->carved++;
     slab->class->made++;
     *out = stack;
@@ -320,8 +321,7 @@ int px__stack_acquire(struct px_stack_pool *pool, size_t size,
 static PX_COLD void release_pages(struct px_stack stack)
 {
     struct px_slab *slab = stack.slab;
-    uint32_t index =
-        (uint32_t)((size_t)(stack.low - slab->base) / slab->slot);
+    uint32_t index = (uint32_t)((size_t)(stack.low - slab->base) / slab->slot);
     int saved = errno;
 
     (void)madvise(stack.low, slab->slot - slab->guard, MADV_DONTNEED);

@@ -31,9 +31,9 @@ struct px_stack {
 struct px_stack_pool {
     struct px_slab *slabs; /* all of them, newest first */
     struct px_stack_class {
-        struct px_slab *carving;   /* has stacks never used */
+        struct px_slab *carving; /* has stacks never used */
         struct px_free_stack *warm;
-        struct px_slab *cold;      /* slabs with stacks whose pages went back */
+        struct px_slab *cold; /* slabs with stacks whose pages went back */
         size_t warm_count;
         size_t made;
     } classes[PX_STACK_CLASSES];

@@ -33,8 +33,8 @@
  * A scope usually lies on the fiber's stack (the heap is fine) and must stay
  * where it is from enter to leave. Scopes are left in reverse order by the
  * fiber that entered them. A fiber's body leaves its scopes before it returns;
- * those it does not are forgotten, their memory never read again. Cancelling such
- * a one, or one that was left, does nothing.
+ * those it does not are forgotten, their memory never read again. Cancelling
+ * such a one, or one that was left, does nothing.
  */
 #ifndef PARATAXIS_CANCEL_H
 #define PARATAXIS_CANCEL_H

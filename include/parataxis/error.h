@@ -17,7 +17,7 @@
 
 /* Codes that errno has too. Wrappers of system calls may return any -errno. */
 #define PX_EINVAL (-EINVAL)       /* a bad argument, or out of order */
-#define PX_ENOMEM (-ENOMEM)       /* memory, address space or mappings ran out */
+#define PX_ENOMEM (-ENOMEM)       /* memory, address space or mappings: out */
 #define PX_EBUSY (-EBUSY)         /* somebody has it, or waits on it */
 #define PX_EAGAIN (-EAGAIN)       /* a try that would have had to wait */
 #define PX_EPERM (-EPERM)         /* not this fiber's to do */

@@ -12,8 +12,8 @@
  * it reaches every child; the first child that fails (returns a negative code)
  * cancels the others. A child's PX_ECANCELED or PX_ETIMEDOUT is no failure if
  * the group's own cancellation, or a scope around the group, has fired when it
- * ends; a child's own timeout is one, and so is the end of a child that px_cancel()
- * was called for. Known elsewhere as trio's nursery and
+ * ends; a child's own timeout is one, and so is the end of a child that
+ * px_cancel() was called for. Known elsewhere as trio's nursery and
  * Go's errgroup.
  *
  * An open group must be waited for by the fiber that opened it, before its
@@ -43,12 +43,13 @@ PX_BEGIN_DECLS
 
 /** Open a group: enters a scope in the calling fiber. A group that is open must
  *  not be opened again before it is waited for. Never parks.
- *  @return 0; PX_EINVAL for NULL, and where px_scope_enter() is; PX_ENOFIBER. */
+ *  @return 0; PX_EINVAL for NULL, and where px_scope_enter() says it;
+ *  PX_ENOFIBER. */
 PX_API int px_group_open(px_group *group);
 
-/** Start `fn(arg)` as a child, at once until it first parks; it lives inside the
- *  group's scope. May come from the opener or from any child; at the limit it
- *  waits for a place, in turn. Cancellation point.
+/** Start `fn(arg)` as a child, at once until it first parks; it lives inside
+ *  the group's scope. May come from the opener or from any child; at the
+ *  limit it waits for a place, in turn. Cancellation point.
  *  @return 0; nothing started and the group as it was: PX_ECANCELED or
  *  PX_ETIMEDOUT also where the group itself has fired, PX_ESTALLED, PX_EINVAL
  *  for NULL or a closed group, PX_ENOFIBER, PX_ENOMEM. */

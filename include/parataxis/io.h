@@ -33,7 +33,7 @@ enum { PX_READABLE = 1, PX_WRITABLE = 2 };
 PX_BEGIN_DECLS
 
 /** Wait until `fd` is ready for one of `events`. A regular file is always
- *  ready. If the descriptor is closed behind our back while it waits, it returns
+ *  ready. If the descriptor is closed behind our back while it waits, this is
  *  PX_EBADF at the latest when the number is waited on again; by px_close(),
  *  PX_ECLOSED at once. Cancellation point.
  *  @return those of `events` that are ready, above 0; PX_EINVAL if events is 0

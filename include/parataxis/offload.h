@@ -6,7 +6,7 @@
  * a compressor. px_post() is how another thread hands work to a loop:
  *
  *     loop = px_current_loop();
- *     err = px_loop_hold(loop);         on the loop's thread, before it is shared
+ *     err = px_loop_hold(loop);         on the loop's thread, before sharing it
  *     ... give loop to a thread, which calls px_post(loop, fn, arg) ...
  *     px_loop_unhold(loop);             when no more will come
  */

@@ -113,7 +113,7 @@ static inline px_mutex_guard px_mutex_guard_begin(px_mutex *mutex)
     px_mutex_guard name PX_CLEANUP(px_mutex_guard_release) =                   \
         px_mutex_guard_begin(mutex)
 
-/** PX_MUTEX_HOLD(mutex, err) { ... }: err is px_mutex_lock()'s result; the block
+/** PX_MUTEX_HOLD(mutex, err) { ... }: err is px_mutex_lock()'s result; the body
  *  runs only if it is 0, as the owner. break and continue end the block, return
  *  and goto leave it; all unlock. Cancellation point. */
 #define PX_MUTEX_HOLD(mutex, err) PX_MUTEX_HOLD_(mutex, err, __COUNTER__)

@@ -20,7 +20,7 @@ typedef int64_t px_fid;
 #define PX_NO_FIBER ((px_fid)-1)
 
 /** What a fiber runs, and what the px_..._with calls run: the shape of C11's
- *  thrd_start_t. By convention 0 or more is success, a negative code failure. */
+ *  thrd_start_t. By convention 0 or more is success, a negative code is not. */
 typedef int (*px_fn)(void *arg);
 
 /** The fibers parked on an object, oldest first. Private: it is public only

@@ -62,7 +62,7 @@ PX_API int px_waitgroup_done(px_waitgroup *wg);
  *  zero. */
 PX_API int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg);
 
-/** Wait until the count is zero; at zero it returns at once. Cancellation point.
+/** Wait until the count is zero; at zero return at once. Cancellation point.
  *  @return 0; the group as it was: PX_ENEGATIVE below zero, PX_ECANCELED,
  *  PX_ETIMEDOUT, PX_ESTALLED, PX_EINVAL, PX_ENOFIBER off-fiber, at zero too. */
 PX_API PX_NODISCARD int px_waitgroup_wait(px_waitgroup *wg);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* panic.c - see panic.h. Formats into one buffer, so that the line stays one. */
+/* panic.c - see panic.h. One buffer and one write: the line stays one. */
 #include "base/panic.h"
 
 #include <stdarg.h>

@@ -11,8 +11,8 @@
 #include "context/context.h"
 
 #include <signal.h>
-#include <stdint.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
 

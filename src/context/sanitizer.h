@@ -63,7 +63,7 @@ struct px_annotation {
     size_t size;
     void *fake_stack; /* ASan */
     void *tsan;
-    unsigned uses; /* of the TSan context */
+    unsigned uses;              /* of the TSan context */
     struct px_annotation *left; /* the one that was left to get here */
 };
 #define PX_ANNOTATION struct px_annotation annotation;

@@ -146,7 +146,8 @@ static void add_descriptor(struct text *text, const px_fiber *fiber)
 
     add(text, "descriptor %d to be%s%s%s", px__io_number(fiber),
         !(events & (PX_READABLE | PX_WRITABLE)) ? " connected"
-        : events & PX_READABLE ? " readable" : "",
+        : events & PX_READABLE                  ? " readable"
+                                                : "",
         events == (PX_READABLE | PX_WRITABLE) ? " or" : "",
         events & PX_WRITABLE ? " writable" : "");
 }

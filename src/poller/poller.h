@@ -37,14 +37,14 @@ struct px_watch {
     uint32_t generation; /* handed back, so that old reports are told apart */
     int events;          /* PX_READABLE | PX_WRITABLE, for mode once */
     bool keep;
-    bool registered;     /* the poller's */
-    int slot;            /* the poller's */
+    bool registered; /* the poller's */
+    int slot;        /* the poller's */
 };
 
 struct px_poller {
     bool is_open;
-    int fd;       /* epoll's */
-    int wake[2];  /* to write to, to read from; the same if it is an eventfd */
+    int fd;        /* epoll's */
+    int wake[2];   /* to write to, to read from; the same if it is an eventfd */
     void *watched; /* poll's */
 };
 

@@ -19,8 +19,8 @@
 
 #include <parataxis/io.h>
 
-#include "poller/wake.h"
 #include "loop.h"
+#include "poller/wake.h"
 
 #define BATCH 64
 #define WAKE_KEY UINT64_MAX

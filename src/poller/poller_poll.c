@@ -17,8 +17,8 @@
 
 #include <parataxis/io.h>
 
-#include "poller/wake.h"
 #include "loop.h"
+#include "poller/wake.h"
 
 /* A watch, and which file its number meant when it was armed: the number may be
  * closed and used again. */
