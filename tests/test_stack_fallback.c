@@ -8,12 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "stack.h"
 #include "support/px_scale.h"
 #include "support/px_test.h"
-
-#ifdef PX_TESTING /* linked with the library's inside */
-
-#include "stack.h"
 
 static char output[4096];
 
@@ -191,13 +188,3 @@ static const struct CMUnitTest tests[] = {
 };
 
 PX_TEST_MAIN(tests)
-
-#else
-
-int main(void)
-{
-    print_message("skipped: it needs the inside of the library\n");
-    return 77;
-}
-
-#endif
