@@ -28,25 +28,7 @@
 
 #define LOOKS 64 /* cancellation points */
 #define UNPARKED (16 * LOOKS)
-#define NEAR (64 * PX_MSEC) /* many ticks */
-#define NEARBY 8            /* scopes */
-
-/* Whether a deadline has passed; reads the coarse clock, and the precise one
- * only if it may be near. The coarse clock is never ahead, but it can lag by
- * any number of ticks: a deadline that it hides is noticed a little later, by
- * the timer. For the same reason it is no base for a deadline: that would be
- * early. */
-static bool is_due(px_loop *loop, px_nsec deadline)
-{
-    px_nsec coarse;
-
-    if (loop->virtual)
-        return loop->now >= deadline;
-    coarse = px__clock_coarse();
-    if (deadline > coarse && deadline - coarse > NEAR)
-        return false;
-    return px__time(loop) >= deadline;
-}
+#define NEARBY 8 /* scopes */
 
 px_nsec px__deadline_of(px_loop *loop, px_nsec timeout)
 {
@@ -254,7 +236,7 @@ static int fail(px_fiber *self)
 static void notice_deadline(px_fiber *self)
 {
     self->looks = 0;
-    if (is_due(self->loop, self->scope->nearest))
+    if (px__time(self->loop) >= self->scope->nearest)
         fire_due(self);
 }
 

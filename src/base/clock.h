@@ -5,10 +5,9 @@
 
 #include <parataxis/clock.h>
 
-/* The time now. */
+/* The time now. Not the coarse clock, which is cheaper: it lags by any number of
+ * ticks, so a deadline that counts from it is early. */
 px_nsec px__clock_precise(void);
-/* A time that is some ticks old: cheaper to read. */
-px_nsec px__clock_coarse(void);
 
 /* a + b, for b of any sign; past the end it is PX_FOREVER. */
 static inline px_nsec px__clock_add(px_nsec a, px_nsec b)

@@ -131,6 +131,7 @@ def check_hygiene(args, report, is_shared):
                  "the stack is not executable")
     report.check(" GNU_RELRO " in elf, "relocations are made read-only")
     report.check(re.search(r"BIND_NOW|Flags: .*NOW", elf), "bound at load")
+    report.check(re.search(r"Flags: .*NODELETE", elf), "stays when dlclosed")
     report.check("TEXTREL" not in elf, "no text relocations")
     report.check(not re.search(r"\((RPATH|RUNPATH)\)", elf), "no run path")
     report.check(not re.search(r"LOAD.*\sRWE\s", elf),
