@@ -188,6 +188,7 @@ results=${PX_TEST_RESULTS:-$logs/results}
 begin_results() {
     mkdir -p "$logs"
     rm -f "$logs/dev.xml" # what the others are compared with
+    rm -f "$results.failures"
     : >"$results"
 }
 
@@ -293,8 +294,13 @@ run_preset() {
     return "$status"
 }
 
-# closing_line: the sum of all that was recorded; 0 if nothing failed.
+# closing_line: the sum of all that was recorded; 0 if nothing failed. What did
+# is told once more above it: a long log is read from its end.
 closing_line() {
+    if [ -s "$results.failures" ]; then
+        say "What failed, once more:"
+        cat "$results.failures"
+    fi
     awk '{ passed += $2; failed += $3; skipped += $4 }
         END {
             printf "%d passed, %d failed", passed, failed

@@ -9,7 +9,8 @@ each of its tests did, and so do some scripts; any other program is one test.
 Says how many passed, what failed, what was skipped and what was left out, and
 why. A program that ran fewer tests than in the run of REFERENCE_XML has failed,
 too: a preset must not lose tests by the way. Appends "NAME passed failed
-skipped" to RESULTS. Exits 1 if anything failed.
+skipped" to RESULTS, and what failed and was said of it to RESULTS.failures.
+Exits 1 if anything failed.
 """
 import json
 import re
@@ -197,6 +198,17 @@ def read(junit):
     return cases, tally
 
 
+def tell_failures(tally):
+    """The outputs of the programs that failed, as lines."""
+    for program, output in tally.outputs:
+        yield f"{program} said:"
+        lines = without_successes(output)
+        if len(lines) > 80:
+            lines[50:-30] = [f"... {len(lines) - 80} lines ..."]
+        for line in lines:
+            yield f"  | {line}"
+
+
 def main(name, junit, build_dir, results, seconds, reference=None):
     cases, tally = read(junit)
     if reference:
@@ -206,19 +218,14 @@ def main(name, junit, build_dir, results, seconds, reference=None):
             if count < wanted:
                 tally.failed.append(f"{program}: has {count} tests, "
                                     f"{wanted} elsewhere")
-    for program, output in tally.outputs:
-        print(f"{program} said:")
-        lines = without_successes(output)
-        if len(lines) > 80:
-            lines[50:-30] = [f"... {len(lines) - 80} lines ..."]
-        for line in lines:
-            print(f"  | {line}")
+    failures = list(tell_failures(tally))
+    failures += [f"    failed: {line}" for line in by_seeds(tally.failed)]
     summary = f"{tally.passed} passed, {len(tally.failed)} failed"
     if tally.skipped:
         summary += f", {len(tally.skipped)} skipped"
     print(f"{name}: {summary} ({len(cases)} programs, {seconds} s)")
-    for line in by_seeds(tally.failed):
-        print(f"    failed: {line}")
+    for line in failures:
+        print(line)
     for line in by_seeds(tally.skipped):
         print(f"    skipped: {line}")
     for label, tests in sorted(left_out(name, cases,
@@ -228,6 +235,9 @@ def main(name, junit, build_dir, results, seconds, reference=None):
     with open(results, "a", encoding="ascii") as file:
         file.write(f"{name} {tally.passed} {len(tally.failed)} "
                    f"{len(tally.skipped)}\n")
+    if failures:
+        with open(f"{results}.failures", "a", encoding="utf-8") as file:
+            file.write("\n".join([f"{name}:"] + failures) + "\n")
     sys.stdout.flush()
     return 1 if tally.failed else 0
 
