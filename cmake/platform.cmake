@@ -97,9 +97,11 @@ endif()
 
 # --- Flags -------------------------------------------------------------------
 
+# A frame of ours must not be larger than a guard.
 set(parataxis_warnings
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes
-    -Wmissing-prototypes)
+    -Wmissing-prototypes -Wundef -Wformat=2 -Wcast-qual -Wwrite-strings
+    -Wframe-larger-than=4096 -Walloca -Wvla)
 if(PARATAXIS_WERROR)
     list(APPEND parataxis_warnings -Werror)
 endif()
