@@ -4,6 +4,7 @@
 
     check_library.py symbols|hygiene LIBRARY --source DIR --soname NAME
                      [--nm NM] [--readelf READELF] [--update]
+    check_library.py assembly FILE.S [--cc COMPILER] [--readelf READELF]
 
 symbols  the exported names are those that the headers declare with PX_API, and
          those of tests/abi/symbols.txt (--update writes that file).
@@ -12,11 +13,14 @@ hygiene  of a shared library: its SONAME, what it needs, no executable stack,
          support shadow stacks, the version of its symbols; of both: only px_
          names, no checked longjmp, no clock but clock_gettime's, no look at
          the environment; of a static one: position-independent code.
+assembly built with all control-flow protection, the switch claims what it does
+         and no more: landing pads, but no shadow stacks, nor BTI.
 """
 import argparse
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -130,8 +134,8 @@ def check_hygiene(args, report, is_shared):
     report.check(stack and stack.group(1) == "RW",
                  "the stack is not executable")
     report.check(" GNU_RELRO " in elf, "relocations are made read-only")
-    report.check(re.search(r"BIND_NOW|Flags: .*NOW", elf), "bound at load")
-    report.check(re.search(r"Flags: .*NODELETE", elf), "stays when dlclosed")
+    report.check(re.search(r"BIND_NOW|FLAGS_1.*NOW", elf), "bound at load")
+    report.check(re.search(r"FLAGS_1.*NODELETE", elf), "stays when dlclosed")
     report.check("TEXTREL" not in elf, "no text relocations")
     report.check(not re.search(r"\((RPATH|RUNPATH)\)", elf), "no run path")
     report.check(not re.search(r"LOAD.*\sRWE\s", elf),
@@ -142,12 +146,40 @@ def check_hygiene(args, report, is_shared):
                  f"every symbol has the version {expected}")
 
 
+def check_assembly(args, report):
+    if args.library.suffix != ".S":
+        print("skipped: the switch is not assembly in this build")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory() as scratch:
+        built = Path(scratch) / "switch.o"
+        for flag in ("-fcf-protection=full", "-mbranch-protection=standard"):
+            if subprocess.run([args.cc, flag, "-c", str(args.library),
+                               "-o", str(built)], check=False,
+                              stderr=subprocess.DEVNULL).returncode == 0:
+                break
+        else:
+            report.check(False, f"{args.library.name} compiles")
+            return
+        elf = output(args.readelf, "-W", "-S", "-n", "-s", str(built))
+    report.check("SHSTK" not in elf, "no claim to support shadow stacks")
+    report.check("BTI" not in elf, "no claim to have BTI landing pads")
+    if "x86_64" in args.library.name:
+        report.check("IBT" in elf, "its landing pads are claimed")
+    report.check(".note.GNU-stack" in elf,
+                 "it says that its stack is not executable")
+    for line in elf.splitlines():
+        if "px__context_" in line and " GLOBAL " in line:
+            report.check("HIDDEN" in line,
+                         f"{line.split()[-1]} is hidden")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["symbols", "hygiene"])
+    parser.add_argument("what", choices=["symbols", "hygiene", "assembly"])
     parser.add_argument("library", type=Path)
-    parser.add_argument("--source", type=Path, required=True)
-    parser.add_argument("--soname", required=True)
+    parser.add_argument("--source", type=Path, default=HERE.parent.parent)
+    parser.add_argument("--soname", default="")
+    parser.add_argument("--cc", default="cc")
     parser.add_argument("--nm", default="nm")
     parser.add_argument("--readelf", default="readelf")
     parser.add_argument("--update", action="store_true")
@@ -155,7 +187,9 @@ def main():
     report = Report()
     is_shared = ".so" in args.library.name
 
-    if args.what == "symbols":
+    if args.what == "assembly":
+        check_assembly(args, report)
+    elif args.what == "symbols":
         check_symbols(args, report, is_shared)
     else:
         check_hygiene(args, report, is_shared)
