@@ -251,13 +251,12 @@ static int ready_now(int fd, int events)
 }
 
 /* Wait until one of `events` is ready, by looking: those, or a code. */
-static int wait_level(px_fiber *self, int fd, int events,
-                      const struct px_wait_class *waiting)
+static int wait_level(px_fiber *self, int fd, int events)
 {
     int ready = ready_now(fd, events);
 
     while (ready == 0) {
-        ready = park_on(self, fd, events, false, waiting);
+        ready = park_on(self, fd, events, false, &fd_class);
         if (ready == 0)
             ready = ready_now(fd, events);
     }
@@ -278,9 +277,9 @@ void px__io_forget(px_loop *loop, int fd)
     descriptor->watch.generation++;
 }
 
-int px__io_wait_signal(px_fiber *self, int fd)
+int px__io_park_for_signal(px_fiber *self, int fd)
 {
-    return wait_level(self, fd, PX_READABLE, &signal_class);
+    return park_on(self, fd, PX_READABLE, false, &signal_class);
 }
 
 int px_wait_fd(int fd, int events)
@@ -291,7 +290,7 @@ int px_wait_fd(int fd, int events)
     if (!events || events & ~(PX_READABLE | PX_WRITABLE))
         return PX_EINVAL;
     err = px__cancellation_point(self);
-    return err ? err : wait_level(self, fd, events, &fd_class);
+    return err ? err : wait_level(self, fd, events);
 }
 
 /* The transfers. Each has an attempt, which never blocks and returns -EAGAIN
@@ -354,12 +353,12 @@ static ssize_t attempt_read(int fd, void *buf, size_t n, enum mode *mode)
     if (n > 0)
         got = recv(fd, buf, n, MSG_DONTWAIT);
     if (got < 0 && errno == ENOTSOCK) {
-        if (n > 0 && is_blocking(fd)) {
+        if (is_blocking(fd)) {
             int err = ask(fd, PX_READABLE);
 
             *mode = LEVEL;
             if (err)
-                return err;
+                return err == -EAGAIN && n == 0 ? 0 : err;
         }
         got = read(fd, buf, n);
     }

@@ -7,8 +7,8 @@
 
 #include "scheduler.h"
 
-/* Wait until a signalfd is readable: above 0, or a code. */
-int px__io_wait_signal(px_fiber *self, int fd);
+/* Park until a signalfd may be readable: 0, or a code. */
+int px__io_park_for_signal(px_fiber *self, int fd);
 /* Wake whoever waits for a descriptor with PX_ECLOSED, and have nothing of it
  * registered. A NULL loop has none. */
 void px__io_forget(px_loop *loop, int fd);

@@ -76,8 +76,9 @@ struct px_loop {
     size_t io_waits; /* fibers parked on descriptors and signals */
     size_t offloads; /* calls given to the pool and not come back */
     void (*on_ready)(px_loop *loop, int fd, uint32_t generation, int events);
-    void *io;   /* io.c's table of descriptors */
-    void *pool; /* offload.c's threads */
+    void *io;                            /* io.c's table of descriptors */
+    struct px_signal_wait *signal_waits; /* io_signal.c's, as they arrived */
+    void *pool;                          /* offload.c's threads */
 
     /* The one thread-safe door: inbox.c, post.c. */
     _Atomic(struct px_remote *) inbox;

@@ -10,6 +10,8 @@
 
 #include "px_test_io.h"
 
+#include <sys/inotify.h>
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -694,6 +696,30 @@ static void in_a_fired_scope_nothing_is_taken_though_it_is_there(void **state)
 
 /* ---- other files, errors, off a fiber ---- */
 
+/* Some files block even for nothing. */
+static int nothing_from_a_quiet_file(void *arg)
+{
+    int ends[2], quiet = inotify_init1(IN_CLOEXEC);
+    char byte = 0;
+
+    (void)arg;
+    open_pipe(ends, 0);
+    EXPECT(quiet >= 0);
+    EXPECT_EQ(px_read(quiet, &byte, 0), 0);
+    EXPECT_EQ(px_read(ends[0], &byte, 0), 0);
+    EXPECT_EQ(px_read(ends[1], &byte, 0), PX_EBADF);
+    EXPECT_EQ(px_close(quiet), 0);
+    px_close_both(ends);
+    return 0;
+}
+
+static void reading_nothing_never_waits(void **state)
+{
+    (void)state;
+    run_fibers(nothing_from_a_quiet_file, NULL);
+    assert_log("");
+}
+
 static int plain_files(void *arg)
 {
     FILE *file = tmpfile();
@@ -933,6 +959,7 @@ static void loops_of_several_threads_keep_their_descriptors_apart(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    PX_TEST(reading_nothing_never_waits),
     PX_TEST(a_read_takes_what_is_there_without_waiting),
     PX_TEST(a_read_waits_and_leaves_the_descriptor_as_it_is),
     PX_TEST(a_read_at_the_end_is_0),

@@ -109,6 +109,86 @@ static void a_fiber_waits_until_the_signal_comes(void **state)
     check_blocked(waits_for_a_signal);
 }
 
+/* Whoever came first is served first, whatever the poller reports first; and
+ * each signal goes to one. */
+static int several_listen(void *arg)
+{
+    struct listening l[3];
+
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        l[i] = (struct listening){.set = one_signal(SIGUSR1)};
+        start(listen_for_it, &l[i]);
+    }
+    for (int i = 0; i < 3; i++) {
+        settle();
+        EXPECT_EQ(send_to_process(SIGUSR1), 0);
+        settle();
+        for (int k = 0; k < 3; k++)
+            EXPECT_EQ(l[k].done, k <= i);
+        EXPECT_EQ(l[i].result, SIGUSR1);
+    }
+    return 0;
+}
+
+static void several_that_wait_are_served_in_the_order_of_arrival(void **state)
+{
+    (void)state;
+    check_blocked(several_listen);
+}
+
+/* The first in line is only served what it waits for. */
+static int different_sets(void *arg)
+{
+    struct listening first = {.set = one_signal(SIGUSR2)};
+    struct listening second = {.set = two_signals(SIGUSR1, SIGUSR2)};
+
+    (void)arg;
+    start(listen_for_it, &first);
+    start(listen_for_it, &second);
+    settle();
+    EXPECT_EQ(send_to_process(SIGUSR1), 0);
+    settle();
+    EXPECT(!first.done && second.done);
+    EXPECT_EQ(second.result, SIGUSR1);
+    EXPECT_EQ(send_to_process(SIGUSR2), 0);
+    settle();
+    EXPECT_EQ(first.result, SIGUSR2);
+    return 0;
+}
+
+static void a_signal_goes_to_the_first_that_waits_for_it(void **state)
+{
+    (void)state;
+    check_blocked(different_sets);
+}
+
+/* A newcomer does not take what is pending for somebody who waits. */
+static int newcomer(void *arg)
+{
+    struct listening first = {.set = one_signal(SIGUSR1)};
+    struct listening late = {.set = one_signal(SIGUSR1)};
+
+    (void)arg;
+    start(listen_for_it, &first);
+    settle();
+    EXPECT_EQ(send_to_process(SIGUSR1), 0);
+    start(listen_for_it, &late); /* before the poller could tell the first */
+    settle();
+    EXPECT_EQ(first.result, SIGUSR1);
+    EXPECT(!late.done);
+    EXPECT_EQ(send_to_process(SIGUSR1), 0);
+    settle();
+    EXPECT_EQ(late.result, SIGUSR1);
+    return 0;
+}
+
+static void a_newcomer_does_not_overtake(void **state)
+{
+    (void)state;
+    check_blocked(newcomer);
+}
+
 static int sent_to_the_thread(void *arg)
 {
     struct listening l = {.set = one_signal(SIGUSR1)};
@@ -599,6 +679,9 @@ static void a_fiber_may_act_on_a_signal_like_on_anything(void **state)
 }
 
 static const struct CMUnitTest tests[] = {
+    PX_TEST(several_that_wait_are_served_in_the_order_of_arrival),
+    PX_TEST(a_signal_goes_to_the_first_that_waits_for_it),
+    PX_TEST(a_newcomer_does_not_overtake),
     PX_TEST(a_fiber_waits_until_the_signal_comes),
     PX_TEST(one_sent_to_the_thread_counts_as_well),
     PX_TEST(one_that_is_pending_comes_at_once),

@@ -72,8 +72,8 @@ PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
 
 /** Wait for one of the signals in `set`, which the caller keeps blocked (in
  *  every thread, if it is sent to the process). Pending ones come at once. An
- *  ordinary fiber then acts on it, so no handler's rules apply.
- *  Cancellation point. @return the signal's number; PX_EINVAL for NULL,
+ *  ordinary fiber then acts on it, so no handler's rules apply. Of several that
+ *  wait, the first gets it. Cancellation point. @return the signal's number; PX_EINVAL for NULL,
  *  PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
 PX_API PX_NODISCARD int px_wait_signal(const sigset_t *set);
 
@@ -82,7 +82,9 @@ PX_API int px_nonblock(int fd);
 
 /** Wake whoever of this thread waits on `fd` with PX_ECLOSED, forget it, and
  *  close it. Of a descriptor never used here it is close(2). The descriptor is
- *  closed whatever is returned, but for PX_EBADF. Never parks.
+ *  closed whatever is returned, but for PX_EBADF. On the thread whose fibers
+ *  used it: from another, px_offload()'s among them, their loop is not told,
+ *  and takes the next file of that number for the old one. Never parks.
  *  @return 0, also for EINTR; -errno. */
 PX_API int px_close(int fd);
 
