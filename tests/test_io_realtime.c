@@ -114,6 +114,79 @@ static void readiness_that_nobody_waits_for_costs_nothing(void **state)
     check_real(ready_the_other_way);
 }
 
+/* Urgent data is no data to read. */
+static int only_urgent_data(void *arg)
+{
+    struct sockaddr_in address;
+    int listener = listen_tcp(&address, 5, 0), ends[2];
+    px_fiber *fiber;
+    char byte;
+
+    (void)arg;
+    ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address,
+                         sizeof(address)), 0);
+    ends[1] = px_accept(listener, NULL, NULL);
+    EXPECT(ends[1] >= 0);
+    struct waiting w = {.fd = ends[1], .events = PX_READABLE};
+    fiber = start_handle(wait_for_it, &w);
+    EXPECT_EQ(send(ends[0], "!", 1, MSG_OOB), 1);
+    sleep_without_spinning();
+    EXPECT(!w.done);
+    EXPECT_EQ(px_write(ends[0], "x", 1), 1);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    EXPECT_EQ(w.result, PX_READABLE);
+    EXPECT_EQ(px_read(ends[1], &byte, 1), 1);
+    EXPECT_EQ(byte, 'x');
+    px_close_both(ends);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void R110_urgent_data_alone_does_not_keep_the_loop_busy(void **state)
+{
+    (void)state;
+    check_real(only_urgent_data);
+}
+
+/* The poller's own limit may be lowered while it waits: see poller_poll.c. */
+enum { WATCHED = 40 };
+
+static int watched_beyond_the_limit(void *arg)
+{
+    struct rlimit limit, low;
+    struct waiting w[WATCHED];
+    px_fiber *fibers[WATCHED];
+    int pairs[WATCHED][2];
+
+    (void)arg;
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int i = 0; i < WATCHED; i++) {
+        open_pair(pairs[i], 0);
+        w[i] = (struct waiting){.fd = pairs[i][0], .events = PX_READABLE};
+        fibers[i] = start_handle(wait_for_it, &w[i]);
+    }
+    low = limit;
+    low.rlim_cur = 8;
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+    sleep_without_spinning();
+    for (int i = 0; i < WATCHED; i++)
+        put(pairs[i][1], 'x');
+    EXPECT_EQ(px_await_all(fibers, WATCHED, NULL), 0);
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    for (int i = 0; i < WATCHED; i++) {
+        EXPECT_EQ(w[i].result, PX_READABLE);
+        px_close_both(pairs[i]);
+    }
+    return 0;
+}
+
+static void a_lowered_limit_of_open_files_loses_nobody(void **state)
+{
+    (void)state;
+    check_real(watched_beyond_the_limit);
+}
+
 static int file_outlives_its_number(void *arg)
 {
     int ends[2], keeper;
@@ -667,6 +740,8 @@ static void R127_a_full_pool_does_not_stop_the_loop(void **state)
 static const struct CMUnitTest tests[] = {
     PX_TEST(R110_a_hang_up_that_nobody_waits_for_costs_nothing),
     PX_TEST(readiness_that_nobody_waits_for_costs_nothing),
+    PX_TEST(R110_urgent_data_alone_does_not_keep_the_loop_busy),
+    PX_TEST(a_lowered_limit_of_open_files_loses_nobody),
     PX_TEST(a_file_that_outlived_its_number_does_not_keep_the_loop_busy),
     PX_TEST(a_connect_that_waits_for_a_local_backlog_does_not_spin),
     PX_TEST(a_parked_loop_does_not_wake),

@@ -6,6 +6,9 @@
  * take the watch out, and every wait arms it anew. The array grows when a
  * watch is armed, never while waiting. Cost is linear in the watches, which is
  * what poll() costs anyway.
+ *
+ * poll() takes no more entries than the soft limit of open files says, which
+ * may be lowered at any time. Beyond that they are asked in slices.
  */
 #include "poller/poller.h"
 
@@ -13,12 +16,16 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <parataxis/io.h>
 
+#include "base/clock.h"
 #include "loop.h"
 #include "poller/wake.h"
+
+#define SLICE_PAUSE (10 * PX_MSEC)
 
 /* A watch, and which file its number meant when it was armed: the number may be
  * closed and used again. */
@@ -137,7 +144,7 @@ int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
     *file = (struct watched_file){watch, status.st_dev, status.st_ino};
     all->set[watch->slot] = (struct pollfd){
         .fd = watch->fd,
-        .events = (short)((events & PX_READABLE ? POLLIN | POLLPRI : 0) |
+        .events = (short)((events & PX_READABLE ? POLLIN : 0) |
                           (events & PX_WRITABLE ? POLLOUT : 0))};
     return 0;
 }
@@ -151,6 +158,42 @@ static int as_milliseconds(px_nsec timeout)
     return rounded > INT_MAX ? INT_MAX : (int)rounded;
 }
 
+/* One look at each slice: how many are ready. */
+static int look_in_slices(struct watched *all)
+{
+    struct rlimit limit = {.rlim_cur = 1};
+    size_t slice;
+    int count = 0;
+
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    slice = limit.rlim_cur > 1 ? (size_t)limit.rlim_cur : 1;
+    for (size_t i = 0; i < all->count; i += slice) {
+        size_t left = all->count - i;
+        int ready =
+            poll(&all->set[i], (nfds_t)(left < slice ? left : slice), 0);
+
+        count += ready > 0 ? ready : 0;
+    }
+    return count;
+}
+
+/* Look, wait a little, look again. Also at what was found before: the caller
+ * clears nothing that it does not see. */
+static int wait_in_slices(struct watched *all, px_nsec timeout)
+{
+    px_nsec until = px__clock_add(px__clock_precise(), timeout);
+    int count = look_in_slices(all);
+
+    while (count == 0 && px__clock_precise() < until) {
+        px_nsec left = until - px__clock_precise();
+
+        if (poll(all->set, 1, left < SLICE_PAUSE ? as_milliseconds(left) : 10))
+            return look_in_slices(all); /* or a signal has come */
+        count = look_in_slices(all);
+    }
+    return count;
+}
+
 void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
 {
     struct watched *all = poller->watched;
@@ -161,6 +204,8 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
         return;
     }
     count = poll(all->set, (nfds_t)all->count, as_milliseconds(timeout));
+    if (count < 0 && errno == EINVAL)
+        count = wait_in_slices(all, timeout);
     if (count <= 0)
         return;
     if (all->set[0].revents)
@@ -173,7 +218,7 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
 
         if (!bits)
             continue;
-        if (bits & (POLLIN | POLLPRI | POLLHUP | POLLERR | POLLNVAL))
+        if (bits & (POLLIN | POLLHUP | POLLERR | POLLNVAL))
             ready |= PX_READABLE;
         if (bits & (POLLOUT | POLLHUP | POLLERR | POLLNVAL))
             ready |= PX_WRITABLE;
