@@ -42,6 +42,7 @@ static _Noreturn void give_up(px_loop *loop, const char *cause)
 
 void px__deadlock(px_loop *loop)
 {
+    (void)px__time(loop); /* it may have waited for long */
     if (!loop->reported) {
         loop->reported = true;
         if (report(loop))

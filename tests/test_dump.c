@@ -11,6 +11,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <pthread.h>
+#include <time.h>
+
 #include "support/px_scale.h"
 #include "support/px_test.h"
 
@@ -87,7 +90,7 @@ static void assert_golden_at(const char *expected, int line)
 #define assert_golden(expected) assert_golden_at(expected, __LINE__)
 
 /* Run into a deadlock; the report on standard error ends up in `raw`. */
-static void report_of(px_fn fn, void *arg)
+static void report_by(int real, px_fn fn, void *arg)
 {
     px_run_options options;
     FILE *file = tmpfile();
@@ -100,7 +103,7 @@ static void report_of(px_fn fn, void *arg)
     assert_true(kept >= 0);
     (void)fflush(stderr);
     assert_int_equal(dup2(fileno(file), 2), 2);
-    value = run_fibers_with(options, 0, fn, arg);
+    value = run_fibers_with(options, real, fn, arg);
     (void)fflush(stderr);
     (void)dup2(kept, 2);
     (void)close(kept);
@@ -110,6 +113,11 @@ static void report_of(px_fn fn, void *arg)
     (void)fclose(file);
     assert_int_equal(value, PX_ESTALLED);
     assert_log("");
+}
+
+static void report_of(px_fn fn, void *arg)
+{
+    report_by(0, fn, arg);
 }
 
 /* Run into a deadlock whose callback dumps into `raw`. */
@@ -289,6 +297,42 @@ static int wait_for_ended_owner(void *arg)
     start(lock, &mutex);
     EXPECT_EQ(px_mutex_lock(&mutex), PX_ESTALLED);
     return 0;
+}
+
+/* A thread that is not of the run keeps it from being deadlocked. */
+static void *let_go_later(void *loop)
+{
+    const struct timespec pause = {0, 60 * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+    EXPECT_EQ(px_loop_unhold(loop), 0);
+    return NULL;
+}
+
+static int wait_under_a_hold(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(0);
+    px_loop *loop = px_current_loop();
+    pthread_t thread;
+
+    (void)arg;
+    EXPECT_EQ(px_loop_hold(loop), 0);
+    EXPECT_EQ(pthread_create(&thread, NULL, let_go_later, loop), 0);
+    (void)px_now(); /* so that the wait's beginning is not an old reading */
+    EXPECT_EQ(px_sem_down(&sem), PX_ESTALLED);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    return 0;
+}
+
+static void a_report_reads_the_clock_for_how_long(void **state)
+{
+    const char *said;
+
+    (void)state;
+    report_by(1, wait_under_a_hold, NULL);
+    said = strstr(raw, "0 free, for ");
+    assert_non_null(said);
+    assert_true(strtod(said + strlen("0 free, for "), NULL) >= 0.050);
 }
 
 static void R62_an_owner_that_has_ended_is_named(void **state)
@@ -944,6 +988,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R65_two_locks_taken_crosswise_are_named_as_a_cycle),
     PX_TEST(every_cycle_is_named_once_however_long),
     PX_TEST(R62_an_owner_that_has_ended_is_named),
+    PX_TEST(a_report_reads_the_clock_for_how_long),
     PX_TEST(an_ended_owner_is_named_after_it_was_awaited),
     PX_TEST(a_lock_left_by_an_earlier_run_is_told_apart),
     PX_TEST(R54_a_waiter_passed_over_is_told_from_one_in_line),
