@@ -52,7 +52,7 @@
 #define FILES_RESERVED 32
 #define FILES_PER_LOOKUP 4
 #define LOOKUPS_LEAST 4
-#define LOOKUPS_MOST 64
+#define LOOKUPS_MOST 256
 
 struct probe {
     const struct options *options;
@@ -270,6 +270,10 @@ static void print_results(struct probe *probe)
 
     if (input->opening)
         say("%.200s: not opened yet", input->path);
+    if (probe->checker.unasked > 0)
+        say("%zu lookups never began: others, which have not come to an end, "
+            "hold all threads",
+            probe->checker.unasked);
     out.fd = STDOUT_FILENO;
     out.error = 0;
     out.used = 0;

@@ -109,8 +109,10 @@ static int wait_for_lookup(void *arg)
     checker->lookups++;
     err = px_offload(look_up_name, answer);
     checker->lookups--;
-    if (err < 0)
+    if (err < 0) {
         answer->failed = err;
+        checker->unasked++;
+    }
     (void)px_sem_up(&answer->ready);
     answer_drop(answer);
     return 0;

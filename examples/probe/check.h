@@ -20,6 +20,7 @@ struct checker {
     size_t done;
     size_t in_flight;
     size_t lookups; /* calls of getaddrinfo, their fibers have not ended */
+    size_t unasked; /* of those, the calls that were taken back */
     bool short_of_sockets, short_of_fibers; /* it was said already */
 };
 

@@ -103,7 +103,7 @@ int read_options(struct options *options, int argc, char **argv)
     int option;
 
     memset(options, 0, sizeof(*options));
-    while ((option = getopt_long(argc, argv, "c:t:d:f:", names, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "c:t:d:f:h", names, NULL)) != -1) {
         switch (option) {
         case 'c':
             if (!read_number('c', optarg, AT_ONCE_MOST, &at_once))

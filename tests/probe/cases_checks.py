@@ -228,13 +228,14 @@ def _():
     env = resolver()
     with Hosts() as hosts:
         open_ = hosts.open()
-        targets = ["slow=30000:80"] * 150 + [open_]
+        targets = ["slow=30000:80"] * 300 + [open_]
         start = time.monotonic()
-        status, found, _ = probe_json("-c", "100", "-t", "500", *targets,
-                                      env=env)
+        status, found, told = probe_json("-c", "300", "-t", "500", *targets,
+                                         env=env)
         took = time.monotonic() - start
-    equal((status, states(found)), (1, ["timed_out"] * 150 + ["open"]))
+    equal((status, states(found)), (1, ["timed_out"] * 300 + ["open"]))
     check(took < 25, took)
+    check(b"44 lookups never began" in told, told)
 
 
 @case("lookups beyond the threads wait for one, and have their answer then")
@@ -242,10 +243,10 @@ def _():
     env = resolver()
     with Hosts() as hosts:
         port = hosts.open().split(":")[1]
-        targets = ["slow=300:" + port] * 200
-        status, found, _ = probe_json("-c", "200", "-t", "30000", *targets,
+        targets = ["slow=300:" + port] * 400
+        status, found, _ = probe_json("-c", "400", "-t", "30000", *targets,
                                       env=env)
-    equal((status, states(found)), (0, ["open"] * 200))
+    equal((status, states(found)), (0, ["open"] * 400))
 
 
 @case("a lookup that nobody waits for any more does not get a thread")
@@ -253,10 +254,10 @@ def _():
     env = resolver()
     with Hosts() as hosts:
         port = hosts.open().split(":")[1]
-        targets = ["slow=1500:" + port] * 130 + ["slow=1:" + port]
-        status, found, _ = probe_json("-c", "130", "-t", "1000", *targets,
+        targets = ["slow=1500:" + port] * 300 + ["slow=1:" + port]
+        status, found, _ = probe_json("-c", "300", "-t", "1000", *targets,
                                       env=env)
-    equal((status, states(found)), (1, ["timed_out"] * 130 + ["open"]))
+    equal((status, states(found)), (1, ["timed_out"] * 300 + ["open"]))
 
 
 @case("Ctrl-C does not wait for a lookup either")
