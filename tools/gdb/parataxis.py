@@ -14,6 +14,8 @@ changed: a parked fiber's registers are read from where the switch left them,
 and given to gdb by an unwinder that says they are the caller of the innermost
 frame. So frame 0 stays the running one, and frame 1 is where the fiber parked.
 """
+import time
+
 import gdb
 from gdb.unwinder import Unwinder, register_unwinder
 
@@ -157,6 +159,15 @@ def place(address):
     return function
 
 
+def time_of(loop):
+    """The time now; of a core, or by a clock of the run's own, the last one
+    that the loop has read."""
+    connection = getattr(gdb.selected_inferior(), "connection", None)
+    if not loop["virtual"] and connection and connection.type == "native":
+        return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    return int(loop["now"])
+
+
 def describe(loop, fiber):
     text = f"{int(fiber['id']):>6}  {state_of(fiber):8}"
     name = name_of(fiber)
@@ -164,7 +175,7 @@ def describe(loop, fiber):
         text += f" {name}"
     if state_of(fiber) == "parked":
         kind = enumerator(fiber["waiting"]["kind"], "PX_WAIT_")
-        waited = int(loop["now"]) - int(fiber["since"])
+        waited = time_of(loop) - int(fiber["since"])
         text += f"  in {kind}, {waited / 1e6:.3f} ms"
     if int(fiber["site"]):
         # The call is before the address that it returns to.
