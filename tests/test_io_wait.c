@@ -277,6 +277,13 @@ static void off_a_fiber_it_never_waits(void **state)
     assert_log("");
 }
 
+static int never_called(void *arg)
+{
+    (void)arg;
+    EXPECT(!"it was called");
+    return 0;
+}
+
 /* The first wait of a run opens what it waits with: that may fail. */
 static int no_descriptors(void *arg)
 {
@@ -291,6 +298,7 @@ static int no_descriptors(void *arg)
     EXPECT_EQ(w.result, -EMFILE);
     EXPECT_EQ(px_wait_fd(ends[1], PX_WRITABLE), PX_WRITABLE);
     EXPECT(px_current_loop() == NULL);
+    EXPECT_EQ(px_offload(never_called, NULL), -EMFILE);
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
     w.done = false;
     start(wait_for_it, &w);

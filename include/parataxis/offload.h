@@ -26,10 +26,12 @@ PX_BEGIN_DECLS
  *  still queued, it is taken back and never runs; once it has started it is
  *  waited for, and its value returned: nothing can cut it short. The pool's
  *  threads run with every signal blocked and end with the run. fn must call
- *  nothing of this library that needs a fiber. Cancellation point.
+ *  nothing of this library that needs a fiber, and no C++ exception may leave
+ *  it. Cancellation point.
  *  @return fn's value; fn not run: PX_EINVAL for a NULL fn, PX_ECANCELED,
- *  PX_ETIMEDOUT, PX_ENOFIBER (a pool thread is off-fiber too), PX_ENOMEM or
- *  PX_EAGAIN if no thread could be started and none is there. */
+ *  PX_ETIMEDOUT, PX_ENOFIBER (a pool thread is off-fiber too), PX_ENOMEM,
+ *  PX_EAGAIN if no thread could be started and none is there, or another -errno
+ *  (-EMFILE) if the loop has no descriptor left to be woken with. */
 PX_API PX_NODISCARD int px_offload(px_fn fn, void *arg);
 
 /** Start `fn(arg)` as a new fiber on `loop`, from any thread: detached, at the

@@ -28,7 +28,8 @@ UNPROVOKED = {
                   "px_offload", "px_wait_fd", "px_read", "px_write",
                   "px_write_all", "px_accept", "px_connect"},
     "PX_EAGAIN": {"px_offload"},
-    "-errno": {"px_run", "px_run_with", "px_wait_signal", "px_wait_fd"},
+    "-errno": {"px_run", "px_run_with", "px_wait_signal", "px_wait_fd",
+               "px_offload"},
 }
 # Calls that may park but cannot be kept waiting by another fiber.
 NEVER_KEPT_WAITING = {"px_yield", "px_offload"}
