@@ -19,8 +19,17 @@
 
 #define LIB_NAME "boost_fiber"
 #define LIB_SEM_NOTE "a plain counter, inlined: no library call"
+#define LIB_FIFO 1
+#define LIB_MANY 1
 #define LIB_WEIGHTED 0
 #define LIB_MUTEX_FIFO 0
+#define LIB_TIMED 1
+#define LIB_ARMED_NOTE ""
+#define LIB_SLEEPERS 1
+#define LIB_WAKES_EARLY 0
+#define LIB_SLACK 0
+#define LIB_MILLION 0
+#define LIB_ECHO 0 /* it has no input and output of its own */
 
 namespace
 {
@@ -59,7 +68,7 @@ const char *lib_version()
 }
 
 /* The thread that asks for a fiber for the first time is the main fiber. */
-int lib_run(int (*fn)(void *), void *arg)
+int lib_run(int (*fn)(void *), void *arg, int)
 {
     return fn(arg);
 }
