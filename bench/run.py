@@ -187,6 +187,8 @@ def figures_of(samples, flags):
         if key in good[0]:
             figures[key] = statistics.median(one[key] for one in good)
             figures[key + "_samples"] = [one[key] for one in good]
+    if flags & CPU_MS:
+        figures["each_ns"] = statistics.median(one["ns"] for one in good)
     if not broken and "instead" not in figures:
         figures["median"] = statistics.median(figures["samples"])
         figures["min"] = min(figures["samples"])

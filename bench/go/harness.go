@@ -129,7 +129,8 @@ func report(r *row, s *sample) int {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: bench_go --list | ROW [--ms MS | --count N]")
+	fmt.Fprintln(os.Stderr,
+		"usage: bench_go --list | ROW [--ms MS | --count N]")
 	os.Exit(2)
 }
 

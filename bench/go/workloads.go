@@ -120,7 +120,7 @@ func crowd(s *sample, n int, body func(id int)) {
 	check(s, shared.excess == 0, "shared.excess == 0")
 	check(s, shared.steps == s.ops, "shared.steps == s.ops")
 	check(s, shared.ended == int64(n), "shared.ended == n")
-	s.note = fmt.Sprintf("order not checked; the same goroutine again in %.1f %%",
+	s.note = fmt.Sprintf("order not checked; the same fiber again in %.1f %%",
 		100*float64(shared.again)/float64(s.ops))
 }
 
