@@ -5,6 +5,7 @@
 """
 
 import json
+import re
 import sys
 
 from svg import (FAINT, GRID, INK, OURS, PAPER, LogAxis, Svg, duration, wrap)
@@ -20,7 +21,7 @@ NAMES, LABELS = 96, 132  # left and right of the bars
 TOP, TITLE, PITCH, BAR, GAP = 118, 20, 15, 10, 13
 
 
-def each(entry, figures):
+def each(figures):
     """ns per operation, for a row that is counted in other units, too."""
     return figures.get("each_ns", figures.get("median"))
 
@@ -36,7 +37,10 @@ def label(entry, library, figures):
     words = value(entry, figures)
     if library != "parataxis" and "ratio" in figures:
         ratio = figures["ratio"]
-        words += f"  {ratio:,.0f}×" if ratio >= 9.95 else f"  {ratio:.1f}×"
+        words += f"\u2002{ratio:,.0f}×" if ratio >= 9.95 \
+            else f"\u2002{ratio:.1f}×"
+    if library != "parataxis" and "note" in figures: # as short as it can be
+        words += "\u2002" + re.split("[:;,]", figures["note"])[0]
     return words
 
 
@@ -49,8 +53,6 @@ def subtitle(entry):
     if "rss" in ours:
         return (f"ours take {ours['rss']:,.0f} B each, "
                 f"and {ours['tables']:.0f} B of page tables")
-    if "limit" in entry and entry["limit"]["row"] != entry["row"]:
-        return ""
     return ""
 
 
@@ -91,11 +93,11 @@ def draw_bar(svg, axis, entry, library, y, left):
         words = figures.get("instead", "broke a check: no result")
         svg.text(left + NAMES + 4, base, words, 10.5, FAINT, style="italic")
         return
-    end = axis.at(max(each(entry, figures), axis.decades()[0]))
+    end = axis.at(max(each(figures), axis.decades()[0]))
     svg.rect(axis.begin, y, max(end - axis.begin, 2), BAR, colour, 1.5)
     lto = entry["results"].get("parataxis_lto", {}) if ours else {}
     if "median" in lto:
-        x = axis.at(max(each(entry, lto), axis.decades()[0]))
+        x = axis.at(max(each(lto), axis.decades()[0]))
         svg.circle(x, y + BAR / 2, 3.2, PAPER, OURS)
         end = max(end, x + 3)
     limit = entry.get("limit", {}).get("median")
@@ -129,19 +131,19 @@ def draw_head(svg, summary, lto):
     x, y = MARGIN, 81
     svg.rect(x, y - 9, 26, BAR, OURS, 1.5)
     svg.text(x + 32, y, "parataxis, the installed shared library", 11.5)
-    x += 250
+    x += 275
     if lto:
         svg.circle(x, y - 4, 3.2, PAPER, OURS)
         svg.text(x + 9, y, "static, with LTO", 11.5)
-        x += 120
+        x += 122
     for library in list(COLOURS)[1:]:
         if library in summary["libraries"]:
             svg.rect(x, y - 9, 14, BAR, COLOURS[library], 1.5)
             svg.text(x + 19, y, NAMES_OF[library], 11.5)
             x += 32 + 6.4 * len(NAMES_OF[library])
     svg.line(x + 6, y - 11, x + 6, y + 3, INK, 1.6)
-    svg.text(x + 13, y, "the machine's limit (a switch, a clock read, the "
-             "first touch of a page, epoll)", 11.5)
+    svg.text(x + 13, y, "the machine's limit (a switch, a clock read, a "
+             "page's first touch, epoll)", 11.5)
 
 
 NAMES_OF = {
@@ -172,7 +174,7 @@ def draw(summary):
     if not entries:
         return str(Svg(WIDTH, TOP))
     lto = "parataxis_lto" in summary["libraries"]
-    values = [each(entry, figures) for entry in entries
+    values = [each(figures) for entry in entries
               for figures in entry["results"].values() if "median" in figures]
     values += [entry["limit"]["median"] for entry in entries
                if "limit" in entry]

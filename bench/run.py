@@ -18,6 +18,7 @@ import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -65,12 +66,24 @@ def say(text):
 # -- building ----------------------------------------------------------------
 
 def cmake(*args):
+    """0 and nothing, or a code and what was said."""
     command = ["cmake", *map(str, args)]
     done = subprocess.run(command, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True)
-    if done.returncode:
-        say(done.stdout)
-        sys.exit(f"run.py: {' '.join(command)} failed")
+    return done.returncode, done.stdout
+
+
+def must(*args):
+    code, said = cmake(*args)
+    if code:
+        say(said)
+        sys.exit(f"run.py: cmake {' '.join(map(str, args))} failed")
+
+
+def configure(*args):
+    """A folder that was moved, or configured otherwise, is begun anew."""
+    if cmake(*args)[0]:
+        must("--fresh", *args)
 
 
 def build_flavor(flavor):
@@ -78,23 +91,25 @@ def build_flavor(flavor):
     say(f"building the library and the workloads: {flavor}")
     prefix = BUILD / flavor / "prefix"
     jobs = str(os.cpu_count() or 2)
-    cmake("-S", HERE.parent, "-B", BUILD / flavor / "library",
-          "-DCMAKE_BUILD_TYPE=Release",
-          f"-DBUILD_SHARED_LIBS={'ON' if flavor == 'shared' else 'OFF'}",
-          "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION="
-          f"{'ON' if flavor == 'lto' else 'OFF'}",
-          "-DPARATAXIS_BUILD_TESTS=OFF", "-DPARATAXIS_BUILD_EXAMPLES=OFF",
-          f"-DCMAKE_INSTALL_PREFIX={prefix}")
-    cmake("--build", BUILD / flavor / "library", "--parallel", jobs)
-    cmake("--install", BUILD / flavor / "library")
-    cmake("-S", HERE, "-B", BUILD / flavor / "bench",
-          "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={prefix}",
-          f"-DPX_BENCH_FLAVOR={flavor}", "-DBUILD_TESTING=OFF",
-          f"-DCMAKE_RUNTIME_OUTPUT_DIRECTORY={BUILD / 'bin'}")
-    cmake("--build", BUILD / flavor / "bench", "--parallel", jobs)
+    configure("-S", HERE.parent, "-B", BUILD / flavor / "library",
+              "-DCMAKE_BUILD_TYPE=Release",
+              f"-DBUILD_SHARED_LIBS={'ON' if flavor == 'shared' else 'OFF'}",
+              "-DCMAKE_INTERPROCEDURAL_OPTIMIZATION="
+              f"{'ON' if flavor == 'lto' else 'OFF'}",
+              "-DPARATAXIS_BUILD_TESTS=OFF", "-DPARATAXIS_BUILD_EXAMPLES=OFF",
+              f"-DCMAKE_INSTALL_PREFIX={prefix}")
+    must("--build", BUILD / flavor / "library", "--parallel", jobs)
+    must("--install", BUILD / flavor / "library")
+    configure("-S", HERE, "-B", BUILD / flavor / "bench",
+              "-DCMAKE_BUILD_TYPE=Release", f"-DCMAKE_PREFIX_PATH={prefix}",
+              f"-DPX_BENCH_FLAVOR={flavor}", "-DBUILD_TESTING=OFF",
+              f"-DCMAKE_RUNTIME_OUTPUT_DIRECTORY={BUILD / 'bin'}")
+    must("--build", BUILD / flavor / "bench", "--parallel", jobs)
 
 
 def build():
+    if shutil.which("ninja"):
+        os.environ.setdefault("CMAKE_GENERATOR", "Ninja")
     for flavor in ("shared", "static", "lto"):
         build_flavor(flavor)
     return BUILD / "bin"
