@@ -25,6 +25,7 @@ import sys
 import time
 from pathlib import Path
 
+import growth
 import picture
 import table
 
@@ -107,9 +108,13 @@ def build_flavor(flavor):
     must("--build", BUILD / flavor / "bench", "--parallel", jobs)
 
 
-def build():
+def prepare_build():
     if shutil.which("ninja"):
         os.environ.setdefault("CMAKE_GENERATOR", "Ninja")
+
+
+def build():
+    prepare_build()
     for flavor in ("shared", "static", "lto"):
         build_flavor(flavor)
     return BUILD / "bin"
@@ -252,8 +257,9 @@ def summarise(results, facts, found, options):
 def arguments():
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="A whole run leaves results.json and results.svg in bench/; a "
-               "quick or partial one leaves them in build/bench/.")
+        epilog="A whole run leaves results.json and results.svg (growth.json "
+               "and growth.svg) in bench/; a quick or partial one leaves them "
+               "in build/bench/.")
     parser.add_argument("--bin", type=Path, metavar="DIR",
                         help="run the bench_* executables there; build nothing")
     parser.add_argument("--rounds", type=int, default=7, metavar="N",
@@ -266,10 +272,13 @@ def arguments():
     parser.add_argument("--quick", action="store_true",
                         help="3 rounds of 10 ms, without the slow rows")
     parser.add_argument("--smoke", action="store_true",
-                        help="only see that every check holds")
+                        help="only see that every check holds, once")
+    parser.add_argument("--growth", action="store_true",
+                        help="instead: cost against the number of fibers, "
+                             "timers, ...; --quick to 10,000 of them")
     parser.add_argument("--cpu", type=int, help="pin to it (the last one)")
     parser.add_argument("--out", type=Path, metavar="DIR",
-                        help="leave results.json and results.svg there")
+                        help="leave JSON and SVG there")
     parser.add_argument("--list", action="store_true", help="name the rows")
     options = parser.parse_args()
     if options.quick:
@@ -299,8 +308,37 @@ def chosen(facts, options):
     return options.rows.split(",")
 
 
+def measure_growth(options):
+    if options.bin is None:
+        prepare_build()
+        build_flavor("shared")
+    rounds, largest = (1, 10000) if options.quick else (3, 1000000)
+    if options.smoke:
+        largest = 10
+    else:
+        os.sched_setaffinity(0, {options.cpu})
+    folder = (options.bin or BUILD / "bin").resolve()
+    results = growth.run(folder / "growth", rounds, largest, say)
+    if options.smoke:
+        return 0
+    results["machine"] = machine(options)
+    write(options, "growth", results, growth.draw(results))
+    return 0
+
+
+def write(options, name, results, drawing):
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{name}.json").write_text(
+        json.dumps(results, indent=1) + "\n")
+    (options.out / f"{name}.svg").write_text(drawing)
+    for kind in ("json", "svg"):
+        say(f"written: {os.path.relpath(options.out / f'{name}.{kind}')}")
+
+
 def main():
     options = arguments()
+    if options.growth:
+        return measure_growth(options)
     found = executables(options.bin or build())
     if options.libraries:
         wanted = {OURS, *options.libraries.split(",")}
@@ -323,10 +361,7 @@ def main():
     summary = summarise(results, facts, found, options)
     print(table.text(summary))
     if not options.smoke:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "results.json").write_text(
-            json.dumps(summary, indent=1) + "\n")
-        (options.out / "results.svg").write_text(picture.draw(summary))
+        write(options, "results", summary, picture.draw(summary))
     return any("broken" in figures for entry in summary["rows"]
                for figures in entry["results"].values())
 
