@@ -3,9 +3,9 @@
  * pth.c - the workloads on GNU Pth. See workloads.h.
  *
  * Stacks are of 16 KiB, its smallest, fresh from malloc for each thread. It has
- * no semaphore and no waitgroup: a counter and its own condition variables make
- * both; up() hands its permit to the thread it wakes. Its mutex is taken by who
- * comes first once it is free, so the last owner barges in.
+ * no semaphore: a counter and one of its own condition variables make one; up()
+ * hands its permit to the fiber it wakes. Its mutex is taken by who comes first
+ * once it is free, so the last owner barges in.
  *
  * Every switch goes through its scheduler, a change of the signal mask and a
  * look at the clock. The scheduler asks every fiber that waits whether what it
@@ -51,16 +51,11 @@ typedef struct lib_sem {
     pth_cond_t released;
 } lib_sem;
 
-typedef struct lib_waitgroup {
-    long count;
-    pth_cond_t zero;
-} lib_waitgroup;
-
 typedef struct lib_conn {
     int fd;
 } lib_conn;
 
-static pth_attr_t joined, detached;
+static pth_attr_t attributes;
 static pth_mutex_t none = PTH_MUTEX_INIT; /* a wait must release one */
 
 static const char *lib_version(void)
@@ -78,11 +73,8 @@ static int lib_run(int (*fn)(void *arg), void *arg, int flags)
     (void)flags;
     if (!pth_init())
         return -1;
-    joined = pth_attr_new();
-    detached = pth_attr_new();
-    (void)pth_attr_set(joined, PTH_ATTR_STACK_SIZE, (unsigned)STACK);
-    (void)pth_attr_set(detached, PTH_ATTR_STACK_SIZE, (unsigned)STACK);
-    (void)pth_attr_set(detached, PTH_ATTR_JOINABLE, FALSE);
+    attributes = pth_attr_new();
+    (void)pth_attr_set(attributes, PTH_ATTR_STACK_SIZE, (unsigned)STACK);
     return fn(arg);
 }
 
@@ -108,7 +100,7 @@ static inline int lib_spawn(lib_fiber *fiber, int (*fn)(void *), void *arg)
 {
     fiber->fn = fn;
     fiber->arg = arg;
-    fiber->thread = pth_spawn(joined, run_body, fiber);
+    fiber->thread = pth_spawn(attributes, run_body, fiber);
     return fiber->thread ? 0 : -1;
 }
 
@@ -190,46 +182,6 @@ static inline int lib_mutex_lock(lib_mutex *mutex)
 static inline int lib_mutex_unlock(lib_mutex *mutex)
 {
     return !pth_mutex_release(mutex);
-}
-
-static inline void lib_waitgroup_init(lib_waitgroup *group)
-{
-    group->count = 0;
-    (void)pth_cond_init(&group->zero);
-}
-
-struct report {
-    lib_waitgroup *group;
-    int (*fn)(void *arg);
-    void *arg;
-};
-
-static void *report_at_end(void *arg)
-{
-    struct report report = *(struct report *)arg;
-
-    free(arg);
-    (void)report.fn(report.arg);
-    if (--report.group->count == 0)
-        (void)pth_cond_notify(&report.group->zero, TRUE);
-    return NULL;
-}
-
-static inline int lib_waitgroup_go(lib_waitgroup *group, int (*fn)(void *),
-                                   void *arg)
-{
-    struct report *report = malloc(sizeof(*report));
-
-    if (!report)
-        return -1;
-    *report = (struct report){group, fn, arg};
-    group->count++;
-    return !pth_spawn(detached, report_at_end, report);
-}
-
-static inline int lib_waitgroup_wait(lib_waitgroup *group)
-{
-    return group->count > 0 ? wait_for(&group->zero, NULL) : 0;
 }
 
 static inline int lib_conn_open(lib_conn *conn, int fd)

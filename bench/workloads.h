@@ -26,7 +26,7 @@
  *                                  lib_timed_init(t), lib_timed_take(t, ns),
  *                                  lib_timed_give(t)
  *   LIB_ARMED_NOTE                 "", or what to know about timeout-armed
- *   lib_waitgroup                  lib_waitgroup_init(w),
+ *   lib_waitgroup                  (with LIB_MANY) lib_waitgroup_init(w),
  *                                  lib_waitgroup_go(w, fn, arg),
  *                                  lib_waitgroup_wait(w)
  *   LIB_SLEEPERS                   1 if it can have 100,000 of them
