@@ -185,6 +185,8 @@ def machine(options):
         pass
     return {"cpu": cpu, "cpus": os.cpu_count(), "kernel": platform.release(),
             "architecture": platform.machine(), "pinned_to": options.cpu,
+            "echo_client": "another core" if (os.cpu_count() or 1) > 1
+                           else "the same core",
             "date": time.strftime("%Y-%m-%d")}
 
 
@@ -203,7 +205,7 @@ def figures_of(samples, flags):
     figures["samples"] = [one["ns"] for one in good]
     if flags & CPU_MS:
         figures["samples"] = [one["ns"] * one["ops"] / 1e6 for one in good]
-    for key in ("p99_ms", "rss", "tables", "cpu_ns"):
+    for key in ("start_ms", "p99_ms", "rss", "tables", "cpu_ns"):
         if key in good[0]:
             figures[key] = statistics.median(one[key] for one in good)
             figures[key + "_samples"] = [one[key] for one in good]

@@ -33,7 +33,7 @@ def figure(figures):
         return figures["instead"]
     text = number(figures["median"])
     if "p99_ms" in figures:
-        text += f" / {figures['p99_ms']:.1f}"
+        text += f" / {figures['start_ms']:.0f} / {figures['p99_ms']:.1f}"
     if "rss" in figures:
         text += f" / {figures['rss']:.0f}+{figures['tables']:.0f}"
     if "cpu_ns" in figures:
@@ -45,7 +45,7 @@ def unit(entry):
     """What the figures of a row are, where it is not ns."""
     ours = next(iter(entry["results"].values()), {})
     if "p99_ms" in ours:
-        return " (CPU ms / p99 late ms)"
+        return " (CPU ms / to start / p99 late ms)"
     if "rss" in ours:
         return " (ns / B+page tables)"
     if "cpu_ns" in ours:
@@ -130,7 +130,8 @@ def text(summary):
     out += ours
     out.append(f"{machine['cpu']}, Linux {machine['kernel']}, core "
                f"{machine['pinned_to']}, {machine['date']}; medians of "
-               f"{summary['rounds']} rounds")
+               f"{summary['rounds']} rounds; the client of TCP echo on "
+               f"{machine['echo_client']}")
     out.append("; ".join(
         f"{facts['name']} {facts['version']} ({facts['compiler']})"
         for library, facts in summary["libraries"].items()

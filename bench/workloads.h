@@ -570,7 +570,7 @@ static int sleeper(void *arg)
 static void sleepers(struct sample *s)
 {
     lib_fiber *fibers = lib_fibers_new(SLEEPERS);
-    int64_t start;
+    int64_t start, begun;
 
     lateness = (int64_t *)calloc(SLEEPERS, sizeof(*lateness));
     begin(0, 0);
@@ -580,12 +580,14 @@ static void sleepers(struct sample *s)
         shared.failures += lib_spawn(&fibers[i], sleeper, &lateness[i]) != 0;
     while (shared.present < SLEEPERS)
         shared.failures += lib_yield() != 0;
+    begun = bench_clock();
     for (int i = 0; i < SLEEPERS; i++)
         shared.failures += lib_sem_up(&gate) != 0;
     for (int i = 0; i < SLEEPERS; i++)
         shared.failures += lib_await(&fibers[i]) != 0;
     s->ns = bench_clock() - start;
     s->ops = SLEEPERS;
+    bench_extra(s, "start_ms", (double)(begun - start) / 1e6);
     bench_extra(s, "p99_ms", (double)bench_p99(lateness, SLEEPERS) / 1e6);
     free(lateness);
     lib_fibers_free(fibers);

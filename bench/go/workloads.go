@@ -452,6 +452,7 @@ func sleepers(s *sample) {
 	for shared.present < sleeperCount {
 		runtime.Gosched()
 	}
+	allThere := cpuClock()
 	for range fibers {
 		gate.up()
 	}
@@ -460,7 +461,8 @@ func sleepers(s *sample) {
 	}
 	s.ns = cpuClock() - start
 	s.ops = sleeperCount
-	s.extra = fmt.Sprintf(`,"p99_ms":%.3f`, float64(p99(lateness))/1e6)
+	s.extra = fmt.Sprintf(`,"start_ms":%.3f,"p99_ms":%.3f`,
+		float64(allThere-start)/1e6, float64(p99(lateness))/1e6)
 	check(s, shared.ended == sleeperCount, "shared.ended == SLEEPERS")
 	check(s, shared.excess == 0, "shared.excess == 0")
 }
