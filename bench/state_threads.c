@@ -5,18 +5,8 @@
  * Stacks are of 64 KiB, which it keeps for reuse, without guards. It has no
  * semaphore and no waitgroup: all fibers are on one thread, so counters and
  * condition variables, which need no lock here, make both; up() hands its
- * permit to the fiber it wakes. Each that waits has a condition variable to
- * itself: of one that many share, a signal walks past all those that it woke
- * and that have not run yet. The mutex is its own, and hands over in order.
- *
- * It has no yield either: st_usleep(0) goes by way of the timers and of epoll.
- * What is cheapest is a queue of those that yield. Who yields wakes the first
- * of it and joins its end; who is about to wait for something else, or ends,
- * wakes the first too (let_one_go). If there was nobody to wake, a thread apart
- * (pump) is made runnable: it wakes the first when its turn comes, unless one
- * was woken meanwhile, who stands behind it and sees to the rest. So the order
- * is that of arrival, two that yield to each other switch once each, and one
- * that yields alone goes on.
+ * permit to the fiber it wakes. The mutex is its own, and hands over in order.
+ * It has no yield either: see st_queue.h.
  *
  * Time is read only when nothing is runnable, and timers count from then: it
  * is cheap, and wakes early.
@@ -24,6 +14,7 @@
 #include <st.h>
 
 #include "harness.h"
+#include "st_queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,8 +33,6 @@
 #define LIB_MILLION 1
 #define LIB_ECHO 1
 
-enum { STACK = 64 * 1024 };
-
 typedef st_mutex_t lib_mutex;
 
 typedef struct lib_fiber {
@@ -51,15 +40,6 @@ typedef struct lib_fiber {
     int (*fn)(void *arg);
     void *arg;
 } lib_fiber;
-
-struct waiter {
-    st_cond_t cond;
-    struct waiter *next;
-};
-
-struct queue { /* oldest first */
-    struct waiter *head, **tail;
-};
 
 typedef struct lib_sem {
     long count;
@@ -75,79 +55,6 @@ typedef struct lib_conn {
     st_netfd_t fd;
 } lib_conn;
 
-static struct waiter *unused;
-
-static inline void queue_init(struct queue *queue)
-{
-    queue->head = NULL;
-    queue->tail = &queue->head;
-}
-
-static inline struct waiter *waiter_new(void)
-{
-    struct waiter *waiter = unused;
-
-    if (waiter) {
-        unused = waiter->next;
-    } else {
-        waiter = malloc(sizeof(*waiter));
-        waiter->cond = st_cond_new();
-    }
-    waiter->next = NULL;
-    return waiter;
-}
-
-/* A waiter whose time is up stays in the queue: no row goes on after that. */
-static inline int wait_in(struct queue *queue, st_utime_t timeout)
-{
-    struct waiter *waiter = waiter_new();
-    int failed;
-
-    *queue->tail = waiter;
-    queue->tail = &waiter->next;
-    failed = st_cond_timedwait(waiter->cond, timeout);
-    if (!failed) {
-        waiter->next = unused;
-        unused = waiter;
-    }
-    return failed;
-}
-
-static inline int wake_first(struct queue *queue)
-{
-    struct waiter *first = queue->head;
-
-    queue->head = first->next;
-    if (!queue->head)
-        queue->tail = &queue->head;
-    return st_cond_signal(first->cond);
-}
-
-static struct {
-    struct queue waiters;
-    struct queue pump;
-    int moved; /* one was woken since the pump was queued */
-} yielding;
-
-static inline void let_one_go(void)
-{
-    if (yielding.waiters.head) {
-        yielding.moved = 1;
-        (void)wake_first(&yielding.waiters);
-    }
-}
-
-static void *pump(void *arg)
-{
-    (void)arg;
-    for (;;) {
-        (void)wait_in(&yielding.pump, ST_UTIME_NO_TIMEOUT);
-        if (!yielding.moved)
-            let_one_go();
-    }
-    return NULL;
-}
-
 static const char *lib_version(void)
 {
     return "1.9";
@@ -160,11 +67,7 @@ static int lib_run(int (*fn)(void *arg), void *arg, int flags)
     (void)st_set_eventsys(ST_EVENTSYS_ALT); /* epoll */
     if (st_init() != 0)
         return -errno;
-    queue_init(&yielding.waiters);
-    queue_init(&yielding.pump);
-    (void)st_thread_create(pump, NULL, 0, STACK);
-    (void)st_usleep(0); /* the pump is at its place */
-    return fn(arg);
+    return yield_init() == 0 ? fn(arg) : -1;
 }
 
 static inline lib_fiber *lib_fibers_new(size_t n)
@@ -179,13 +82,7 @@ static inline void lib_fibers_free(lib_fiber *fibers)
 
 static inline int lib_yield(void)
 {
-    if (yielding.waiters.head) {
-        let_one_go();
-    } else if (yielding.pump.head) {
-        yielding.moved = 0;
-        (void)wake_first(&yielding.pump);
-    }
-    return wait_in(&yielding.waiters, ST_UTIME_NO_TIMEOUT);
+    return yield();
 }
 
 static void *run_body(void *arg)
