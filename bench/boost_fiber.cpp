@@ -5,10 +5,10 @@
  * What makes it fastest is chosen: the round-robin scheduler (its default),
  * pooled stacks (of 64 KiB as here, though without guards, and a little more,
  * so that their tops lie in different cache sets), fibers started by "dispatch",
- * that is at once. It has no semaphore and no waitgroup. All
- * fibers are on one thread, so a counter and a condition variable without a
- * lock make both, and cost less than with a mutex; up() hands its permit to
- * the waiter it wakes, so the order is that of arrival.
+ * that is at once. It has no semaphore and no waitgroup. All fibers are on one
+ * thread, so a counter and a condition variable without a lock make both, and
+ * cost less than with a mutex; up() hands its permit to the waiter it wakes, so
+ * the order is that of arrival.
  */
 #include <boost/fiber/all.hpp>
 #include <boost/version.hpp>
