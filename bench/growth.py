@@ -39,6 +39,11 @@ def memory_available():
     return 1 << 30
 
 
+def room_for_fibers():
+    """How many there can be, with some memory left to the rest."""
+    return memory_available() * 7 // 10 // FIBER
+
+
 def sizes(one, largest):
     """1, 3, 10, 30, ...; below ten there is little to see but of scopes."""
     least = 1 if one["panel"] == "nested scopes" else 10
@@ -56,7 +61,7 @@ def measure(executable, series, n):
 
 def run(executable, rounds, largest, say):
     """All series, each with its points: {n, ns (the median), samples}."""
-    room = memory_available() * 7 // 10 // FIBER
+    room = room_for_fibers()
     if room < largest:
         say(f"growth: memory for {room} fibers only")
         largest = room

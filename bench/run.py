@@ -57,7 +57,7 @@ LIMITS = {
 }
 
 # What a row is like: the ROW_... of harness.h.
-SLOW, CPU_MS, LIMIT = 2, 8, 32
+SLOW, CPU_MS, DENSE, LIMIT = 2, 8, 16, 32
 
 
 def say(text):
@@ -302,8 +302,12 @@ def chosen(facts, options):
     """The rows to measure; a row that was asked for may be slow."""
     if not options.rows:
         quick = options.quick or options.smoke
+        room = growth.room_for_fibers() >= 1000000
+        if not quick and not room:
+            say("left out, for want of memory: a million fibers")
         return [row for row, (_, flags) in facts.items()
-                if not (quick and flags & SLOW)]
+                if not (quick and flags & SLOW) and
+                (room or not flags & DENSE)]
     for row in options.rows.split(","):
         if row not in facts:
             sys.exit(f"run.py: no row {row!r}; --list names them")
