@@ -121,7 +121,7 @@ static double fibers_wake(long n)
     start = cpu_clock();
     for (long i = 0; i < n; i++)
         (void)px_sem_up(&crew.gate);
-    while (crew.ended < n)
+    while (crew.ended < crew.n)
         crew.failures += px_yield() != 0;
     ns = cpu_clock() - start;
     crew_await();
@@ -196,7 +196,10 @@ static double timers_arm(long n)
     int64_t start, ns;
 
     crew_start(n, sleep_long);
-    crew.failures += px_spawn(&other, answer_in_time, NULL) != 0;
+    if (crew.failures || px_spawn(&other, answer_in_time, NULL) != 0) {
+        crew_cancel();
+        return -1;
+    }
     start = cpu_clock();
     do {
         for (int i = 0; i < 1000; i++, ops += 2) {
@@ -233,7 +236,7 @@ static double timers_fire(long n)
     crew_start(n, sleep_often);
     (void)px_sem_up_n(&crew.gate, n);
     start = cpu_clock();
-    while (crew.ended < n)
+    while (crew.ended < crew.n)
         crew.failures += px_sleep(2 * HOUR) != 0;
     ns = cpu_clock() - start;
     (void)px_sem_up_n(&crew.done, n);
@@ -431,17 +434,17 @@ static void make_ready(long i)
 static double descriptors(long n, long at_once)
 {
     long ops = 0;
-    int64_t start, ns;
+    int64_t start, ns = 0;
 
     descriptors_open(n);
     start = cpu_clock();
-    do {
+    while (ns < ENOUGH && crew.failures == 0) {
         for (long i = 0; i < at_once; i++)
             make_ready((ops + i) * 7919 % n);
         for (long i = 0; i < at_once; i++, ops++)
             crew.failures += px_sem_down(&crew.done) != 0;
         ns = cpu_clock() - start;
-    } while (ns < ENOUGH && crew.failures == 0);
+    }
     descriptors_close(n);
     return result(ns, ops);
 }
