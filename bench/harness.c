@@ -2,7 +2,7 @@
 /*
  * harness.c - measure one row, once, and print it as a line of JSON.
  *
- *     bench_LIBRARY --list             the rows, one a line
+ *     bench_LIBRARY --list             the rows, one a line: name, what, flags
  *     bench_LIBRARY ROW [--ms MS]      measure for about MS milliseconds
  *     bench_LIBRARY ROW --count N      just do N operations (for callgrind)
  *
@@ -60,6 +60,30 @@ void bench_broken(struct sample *s, const char *text)
         s->broken = text;
 }
 
+void bench_extra(struct sample *s, const char *name, double value)
+{
+    struct extra *more = s->more[0].name ? &s->more[1] : &s->more[0];
+
+    more->name = name;
+    more->value = value;
+}
+
+double bench_memory(const char *name)
+{
+    FILE *status = fopen("/proc/self/status", "r");
+    size_t length = strlen(name);
+    double kib = 0;
+    char line[128];
+
+    while (status && fgets(line, sizeof(line), status)) {
+        if (strncmp(line, name, length) == 0 && line[length] == ':')
+            kib = atof(line + length + 1);
+    }
+    if (status)
+        (void)fclose(status);
+    return kib * 1024;
+}
+
 static int by_value(const void *a, const void *b)
 {
     int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
@@ -80,6 +104,7 @@ static void repeat(struct job *job, long n)
     s->n = n > job->row->least ? n : job->row->least;
     s->ns = 0;
     s->ops = 0;
+    memset(s->more, 0, sizeof(s->more));
     job->row->work(s);
 }
 
@@ -89,7 +114,7 @@ static int measure(void *arg)
     struct job *job = (struct job *)arg;
     struct sample *s = &job->sample;
 
-    if (job->count > 0 || job->row->once) {
+    if (job->count > 0 || job->row->flags & ROW_ONCE) {
         repeat(job, job->count);
         return 0;
     }
@@ -112,8 +137,10 @@ static int report(const struct job *job)
                  "\"row\":\"%s\",\"ops\":%ld,\"ns\":%.4f",
                  bench.library, bench.version(), COMPILER, job->row->name,
                  s->ops, s->ops > 0 ? (double)s->ns / (double)s->ops : 0.0);
-    if (s->cpu_ms > 0)
-        (void)printf(",\"cpu_ms\":%.1f,\"p99_ms\":%.2f", s->cpu_ms, s->p99_ms);
+    for (int i = 0; i < 2 && s->more[i].name; i++)
+        (void)printf(",\"%s\":%.3f", s->more[i].name, s->more[i].value);
+    if (s->instead)
+        (void)printf(",\"instead\":\"%s\"", s->instead);
     if (s->note[0])
         (void)printf(",\"note\":\"%s\"", s->note);
     if (s->broken)
@@ -139,7 +166,8 @@ int main(int argc, char **argv)
     job.enough_ns = 40 * 1000000;
     if (argc == 2 && strcmp(argv[1], "--list") == 0) {
         for (size_t i = 0; i < bench.n_rows; i++)
-            (void)printf("%s\t%s\n", bench.rows[i].name, bench.rows[i].what);
+            (void)printf("%s\t%s\t%d\n", bench.rows[i].name, bench.rows[i].what,
+                         bench.rows[i].flags);
         return 0;
     }
     if (argc != 2 && argc != 4)
@@ -157,7 +185,7 @@ int main(int argc, char **argv)
     if (!job.row)
         return usage();
     (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-    code = bench.run(measure, &job);
+    code = bench.run(measure, &job, job.row->flags);
     if (code) {
         (void)fprintf(stderr, "bench_%s: the run failed: %d\n", bench.library,
                       code);

@@ -16,15 +16,32 @@
 extern "C" {
 #endif
 
+/* A second figure of the same measurement. */
+struct extra {
+    const char *name; /* NULL: none */
+    double value;
+};
+
 /* One measurement: how many operations to do, what was seen. */
 struct sample {
-    long n;             /* in: at least so many operations */
-    long ops;           /* out: so many it was */
-    int64_t ns;         /* out: and so long they took */
-    double cpu_ms;      /* out, or 0: CPU time, where that is the figure */
-    double p99_ms;      /* out, or 0: lateness that 99 % do not exceed */
-    const char *broken; /* out: the first check that failed, or NULL */
-    char note[80];      /* out: what a reader of the figure must know */
+    long n;     /* in: at least so many operations */
+    long ops;   /* out: so many it was */
+    int64_t ns; /* out: and so long they took */
+    struct extra more[2];
+    const char *broken;  /* out: the first check that failed, or NULL */
+    const char *instead; /* out: the library is known not to do what the row
+                          * asks: no figure, these words; or NULL */
+    char note[96];       /* out: what a reader of the figure must know */
+};
+
+/* What a row is like. */
+enum {
+    ROW_ONCE = 1,   /* only the first time counts */
+    ROW_SLOW = 2,   /* takes seconds: left out of a quick look */
+    ROW_SLACK = 4,  /* runs with timers that may be 1 ms late */
+    ROW_CPU_MS = 8, /* the figure is the CPU time of all, not ns each */
+    ROW_DENSE = 16, /* memory counts, more than time */
+    ROW_LIMIT = 32, /* what the machine costs, below every library */
 };
 
 /* One row of the table. */
@@ -33,14 +50,15 @@ struct row {
     const char *what;
     void (*work)(struct sample *s); /* called in the main fiber */
     long least;                     /* the smallest n that makes sense */
-    int once;                       /* only the first time counts */
+    int flags;                      /* ROW_... */
 };
 
 /* What an executable offers. */
 struct bench {
     const char *library;
     const char *(*version)(void);
-    int (*run)(int (*fn)(void *arg), void *arg); /* fn as the main fiber */
+    /* fn as the main fiber, for a row of these flags */
+    int (*run)(int (*fn)(void *arg), void *arg, int flags);
     const struct row *rows;
     size_t n_rows;
 };
@@ -56,6 +74,13 @@ int64_t bench_now(void);
 
 /* Note that a check failed: the measurement is no result. */
 void bench_broken(struct sample *s, const char *text);
+
+/* Add a second figure, or a third. */
+void bench_extra(struct sample *s, const char *name, double value);
+
+/* A number of /proc/self/status, such as VmRSS, in bytes; 0 if it is not there.
+ */
+double bench_memory(const char *name);
 
 /* The value that 99 % of the n in `values` do not exceed. Sorts them. */
 int64_t bench_p99(int64_t *values, size_t n);

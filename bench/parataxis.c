@@ -2,12 +2,25 @@
 /* parataxis.c - the workloads on this library. See workloads.h. */
 #include <parataxis/parataxis.h>
 
+#include "harness.h"
+
 #include <stdlib.h>
 
-#define LIB_NAME "parataxis"
+#ifndef LIB_NAME
+#define LIB_NAME "parataxis" /* the installed shared library */
+#endif
 #define LIB_SEM_NOTE ""
+#define LIB_FIFO 1
+#define LIB_MANY 1
 #define LIB_WEIGHTED 1
 #define LIB_MUTEX_FIFO 1
+#define LIB_TIMED 1
+#define LIB_ARMED_NOTE ""
+#define LIB_SLEEPERS 1
+#define LIB_WAKES_EARLY 0
+#define LIB_SLACK 1
+#define LIB_MILLION 1
+#define LIB_ECHO 1
 
 typedef px_fiber *lib_fiber;
 typedef px_sem lib_sem;
@@ -20,9 +33,11 @@ static const char *lib_version(void)
     return px_version_string();
 }
 
-static int lib_run(int (*fn)(void *arg), void *arg)
+static int lib_run(int (*fn)(void *arg), void *arg, int flags)
 {
-    return px_run(fn, arg);
+    px_run_options options = {.timer_slack = flags & ROW_SLACK ? PX_MSEC : 0};
+
+    return px_run_with(&options, fn, arg);
 }
 
 static inline lib_fiber *lib_fibers_new(size_t n)
@@ -136,6 +151,31 @@ static inline int lib_waitgroup_go(lib_waitgroup *group, int (*fn)(void *),
 static inline int lib_waitgroup_wait(lib_waitgroup *group)
 {
     return px_waitgroup_wait(group);
+}
+
+typedef struct lib_conn {
+    int fd;
+} lib_conn;
+
+static inline int lib_conn_open(lib_conn *conn, int fd)
+{
+    conn->fd = fd;
+    return px_nonblock(fd);
+}
+
+static inline ssize_t lib_conn_read(lib_conn *conn, void *buf, size_t n)
+{
+    return px_read(conn->fd, buf, n);
+}
+
+static inline int lib_conn_write(lib_conn *conn, const void *buf, size_t n)
+{
+    return px_write_all(conn->fd, buf, n, NULL);
+}
+
+static inline int lib_conn_close(lib_conn *conn)
+{
+    return px_close(conn->fd);
 }
 
 #include "workloads.h"

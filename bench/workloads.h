@@ -5,7 +5,7 @@
  * Included once, at the end of an adaptor, which has defined (static inline, so
  * that the adaptor itself costs nothing):
  *
- *   LIB_NAME, lib_version(), lib_run(fn, arg)
+ *   LIB_NAME, lib_version(), lib_run(fn, arg, flags)
  *   lib_fiber                      a handle; default-constructed or raw memory
  *   lib_fibers_new(n), lib_fibers_free(fibers)
  *   lib_spawn(fiber, fn, arg)      starts at once, where the library can
@@ -14,16 +14,30 @@
  *   lib_sem                        lib_sem_init(s, n), lib_sem_down(s),
  *                                  lib_sem_up(s), lib_sem_down_within(s, ns)
  *   LIB_SEM_NOTE                   "", or what to know about sem-free
+ *   LIB_FIFO                       1 if it lets fibers run in order of arrival
+ *                                  (else that is noted, not checked)
+ *   LIB_MANY                       1 if it can have thousands of fibers
  *   LIB_WEIGHTED                   1 with lib_sem_down_n(s, n), lib_sem_up_n
  *   lib_mutex                      lib_mutex_init(m), lib_mutex_lock(m),
  *                                  lib_mutex_unlock(m)
  *   LIB_MUTEX_FIFO                 1 if unlock hands over in arrival order
- *   lib_timed                      what can be taken under a timeout, by the
- *                                  cheapest means there is: lib_timed_init(t),
- *                                  lib_timed_take(t, ns), lib_timed_give(t)
- *   lib_waitgroup                  lib_waitgroup_init(w),
+ *   LIB_TIMED                      1 with lib_timed, what can be taken under a
+ *                                  timeout by the cheapest means there is:
+ *                                  lib_timed_init(t), lib_timed_take(t, ns),
+ *                                  lib_timed_give(t)
+ *   LIB_ARMED_NOTE                 "", or what to know about timeout-armed
+ *   lib_waitgroup                  (with LIB_MANY) lib_waitgroup_init(w),
  *                                  lib_waitgroup_go(w, fn, arg),
  *                                  lib_waitgroup_wait(w)
+ *   LIB_SLEEPERS                   1 if it can have 100,000 of them
+ *   LIB_WAKES_EARLY                1 if its sleeps are known to end early: that
+ *                                  is then said instead of a figure
+ *   LIB_SLACK                      1 if lib_run() heeds ROW_SLACK
+ *   LIB_MILLION                    1 if it can have 1,000,000 fibers
+ *   LIB_ECHO                       1 with lib_conn, a connected descriptor:
+ *                                  lib_conn_open(c, fd), lib_conn_close(c),
+ *                                  lib_conn_read(c, buf, n),
+ *                                  lib_conn_write(c, buf, n) (all n)
  *
  * What can fail returns 0 when it worked. A fiber's body is int fn(void *).
  *
@@ -48,17 +62,17 @@ enum { SLEEPERS = 100000 };
 
 /* What the fibers of the row that is being measured share. */
 static struct {
-    long rounds;    /* how often each fiber goes around */
-    long steps;     /* steps of all fibers so far: tells the order */
-    long disorder;  /* steps that came out of turn */
-    long failures;  /* calls that failed */
-    long inside;    /* permits that are out */
-    long excess;    /* times that too many were */
-    long present;   /* fibers that wait for the start */
-    long ended;     /* fibers that reached their end */
-    long again;     /* times that the last owner took the lock again */
-    int last_owner; /* -1: nobody */
-    int owner;
+    long rounds;   /* how often each fiber goes around */
+    long steps;    /* steps of all fibers so far: tells the order */
+    long disorder; /* steps that came out of turn */
+    long failures; /* calls that failed */
+    long inside;   /* permits that are out */
+    long excess;   /* times that too many were */
+    long present;  /* fibers that wait for the start */
+    long ended;    /* fibers that reached their end */
+    long again;    /* times that one came again before any other */
+    int last;      /* who came last; -1: nobody */
+    int owner;     /* who has the lock; -1: nobody */
 } shared;
 
 struct member {
@@ -73,7 +87,7 @@ static void begin(long rounds, int of)
     memset(&shared, 0, sizeof(shared));
     shared.rounds = rounds;
     shared.owner = -1;
-    shared.last_owner = -1;
+    shared.last = -1;
     for (int i = 0; i < of; i++) {
         members[i].id = i;
         members[i].of = of;
@@ -83,7 +97,12 @@ static void begin(long rounds, int of)
 /* The step of fiber `id` of `of` in round `round`: is it its turn? */
 static inline void step(long round, int id, int of)
 {
-    shared.disorder += shared.steps != round * of + id;
+    if (LIB_FIFO) {
+        shared.disorder += shared.steps != round * of + id;
+    } else {
+        shared.again += shared.last == id;
+        shared.last = id;
+    }
     shared.steps++;
 }
 
@@ -121,6 +140,10 @@ static void crowd(struct sample *s, int n, int (*body)(void *))
     CHECK(s, shared.excess == 0);
     CHECK(s, shared.steps == s->ops);
     CHECK(s, shared.ended == n);
+    if (!LIB_FIFO)
+        (void)snprintf(s->note, sizeof(s->note),
+                       "order not checked; the same fiber again in %.1f %%",
+                       100.0 * (double)shared.again / (double)s->ops);
 }
 
 /* -- yield -- */
@@ -212,25 +235,19 @@ static void yield_wrapped(struct sample *s)
     crowd(s, 2, yield_wrapped_loop);
 }
 
+#if LIB_MANY
 static void yield_many(struct sample *s)
 {
     begin(s->n / MANY, MANY);
     crowd(s, MANY, yield_loop);
 }
+#endif
 
 /* -- fibers -- */
 
 static int end_at_once(void *arg)
 {
     (void)arg;
-    shared.ended++;
-    return 0;
-}
-
-static int yield_once(void *arg)
-{
-    (void)arg;
-    shared.failures += lib_yield() != 0;
     shared.ended++;
     return 0;
 }
@@ -254,6 +271,15 @@ static void spawn_await(struct sample *s)
     CHECK(s, shared.ended == s->ops);
 }
 
+#if LIB_MANY
+static int yield_once(void *arg)
+{
+    (void)arg;
+    shared.failures += lib_yield() != 0;
+    shared.ended++;
+    return 0;
+}
+
 /* ALIVE fibers that all live at once; then all are awaited. */
 static void alive(struct sample *s)
 {
@@ -275,6 +301,7 @@ static void alive(struct sample *s)
     CHECK(s, shared.failures == 0);
     CHECK(s, shared.ended == s->ops);
 }
+#endif
 
 /* -- semaphore -- */
 
@@ -350,6 +377,7 @@ static void sem_handoff(struct sample *s)
 static void timeout_armed(struct sample *s)
 {
     ping_pong(s, throw_and_catch_in_time);
+    (void)snprintf(s->note, sizeof(s->note), "%s", LIB_ARMED_NOTE);
 }
 
 #if LIB_WEIGHTED
@@ -431,8 +459,8 @@ static int mutex_loop(void *arg)
             step(i, me->id, me->of);
         } else {
             shared.steps++;
-            shared.again += shared.last_owner == me->id;
-            shared.last_owner = me->id;
+            shared.again += shared.last == me->id;
+            shared.last = me->id;
         }
         shared.excess += shared.owner != -1;
         shared.owner = me->id;
@@ -459,6 +487,7 @@ static void mutex_crowd(struct sample *s)
 
 /* -- waitgroup -- */
 
+#if LIB_MANY
 static void waitgroup_many(struct sample *s)
 {
     static lib_waitgroup group;
@@ -478,9 +507,11 @@ static void waitgroup_many(struct sample *s)
     s->ops = times * REPORTERS;
     CHECK(s, shared.failures == 0);
 }
+#endif
 
 /* -- time -- */
 
+#if LIB_TIMED
 static void timeout_free(struct sample *s, int64_t timeout)
 {
     static lib_timed thing;
@@ -510,8 +541,11 @@ static void timeout_free_10ms(struct sample *s)
 {
     timeout_free(s, 10 * MS);
 }
+#endif
 
+#if LIB_SLEEPERS
 static int64_t *lateness;
+static int64_t lateness_least;
 
 /* `arg` is the sleeper's place in `lateness`. */
 static int sleeper(void *arg)
@@ -525,6 +559,8 @@ static int sleeper(void *arg)
     shared.failures += lib_sleep(duration) != 0;
     *mine = bench_now() - start - duration;
     shared.excess += *mine < 0;
+    if (*mine < lateness_least)
+        lateness_least = *mine;
     shared.ended++;
     return 0;
 }
@@ -534,7 +570,7 @@ static int sleeper(void *arg)
 static void sleepers(struct sample *s)
 {
     lib_fiber *fibers = lib_fibers_new(SLEEPERS);
-    int64_t start;
+    int64_t start, begun;
 
     lateness = (int64_t *)calloc(SLEEPERS, sizeof(*lateness));
     begin(0, 0);
@@ -544,23 +580,36 @@ static void sleepers(struct sample *s)
         shared.failures += lib_spawn(&fibers[i], sleeper, &lateness[i]) != 0;
     while (shared.present < SLEEPERS)
         shared.failures += lib_yield() != 0;
+    begun = bench_clock();
     for (int i = 0; i < SLEEPERS; i++)
         shared.failures += lib_sem_up(&gate) != 0;
     for (int i = 0; i < SLEEPERS; i++)
         shared.failures += lib_await(&fibers[i]) != 0;
     s->ns = bench_clock() - start;
-    s->cpu_ms = (double)s->ns / 1e6;
     s->ops = SLEEPERS;
-    s->p99_ms = (double)bench_p99(lateness, SLEEPERS) / 1e6;
+    bench_extra(s, "start_ms", (double)(begun - start) / 1e6);
+    bench_extra(s, "p99_ms", (double)bench_p99(lateness, SLEEPERS) / 1e6);
     free(lateness);
     lib_fibers_free(fibers);
     CHECK(s, shared.failures == 0);
     CHECK(s, shared.ended == SLEEPERS);
-    if (shared.excess)
-        (void)snprintf(s->note, sizeof(s->note), "woke early: %.1f %%",
-                       100.0 * (double)shared.excess / SLEEPERS);
-    CHECK(s, shared.excess == 0);
+    if (shared.excess) {
+        (void)snprintf(s->note, sizeof(s->note),
+                       "wakes early: %.1f %% of its sleeps, by up to %.1f ms",
+                       100.0 * (double)shared.excess / SLEEPERS,
+                       (double)-lateness_least / 1e6);
+        s->instead = LIB_WAKES_EARLY ? "wakes early" : NULL;
+    }
+    CHECK(s, shared.excess == 0 || LIB_WAKES_EARLY);
 }
+#endif
+
+#if LIB_MILLION
+#include "million.h"
+#endif
+#if LIB_ECHO
+#include "echo.h"
+#endif
 
 static const struct row rows[] = {
     {"yield-same", "yield, 2 fibers, same code", yield_same, 2, 0},
@@ -568,11 +617,16 @@ static const struct row rows[] = {
      0},
     {"yield-wrapped", "yield, 2 fibers, inside two wrappers", yield_wrapped, 2,
      0},
+#if LIB_MANY
     {"yield-1000", "yield, 1,000 fibers", yield_many, 10 * MANY, 0},
+#endif
     {"spawn-await", "spawn + await, child ends at once", spawn_await, 1, 0},
+#if LIB_MANY
     {"alive-warm", "10,000 fibers alive, all awaited, warm", alive, 2 * ALIVE,
      0},
-    {"alive-cold", "10,000 fibers alive, all awaited, cold", alive, 1, 1},
+    {"alive-cold", "10,000 fibers alive, all awaited, cold", alive, 1,
+     ROW_ONCE},
+#endif
     {"sem-free", "semaphore, free: down + up", sem_free, 1, 0},
     {"sem-handoff", "semaphore hand-off", sem_handoff, 2, 0},
     {"mutex-free", "mutex, free: lock + unlock", mutex_free, 1, 0},
@@ -583,13 +637,32 @@ static const struct row rows[] = {
     {"weighted-100", "weighted, 100 fibers want 3 of 10, yield", weighted_crowd,
      10 * CROWD, 0},
 #endif
+#if LIB_MANY
     {"waitgroup", "waitgroup, 100,000 fibers report", waitgroup_many, 1, 0},
+#endif
+#if LIB_TIMED
     {"timeout-free-1s", "timeout (1 s) around what need not wait",
      timeout_free_1s, 1, 0},
     {"timeout-free-10ms", "timeout (10 ms) around what need not wait",
      timeout_free_10ms, 1, 0},
+#endif
     {"timeout-armed", "timeout armed, hand-off, disarmed", timeout_armed, 2, 0},
-    {"sleepers", "100,000 sleepers, 1..1000 ms", sleepers, 1, 1},
+#if LIB_SLEEPERS
+    {"sleepers", "100,000 sleepers, 1..1000 ms", sleepers, 1,
+     ROW_ONCE | ROW_CPU_MS},
+#endif
+#if LIB_SLEEPERS && LIB_SLACK
+    {"sleepers-slack", "100,000 sleepers, 1 ms of slack", sleepers, 1,
+     ROW_ONCE | ROW_CPU_MS | ROW_SLACK},
+#endif
+#if LIB_MILLION
+    {"million", "1,000,000 fibers parked: create one", million, 1,
+     ROW_ONCE | ROW_SLOW | ROW_DENSE},
+#endif
+#if LIB_ECHO
+    {"tcp-echo", "TCP echo, 64 connections, one message", tcp_echo, 12800,
+     ROW_SLOW},
+#endif
 };
 
 const struct bench bench = {LIB_NAME, lib_version, lib_run, rows, LENGTH(rows)};
