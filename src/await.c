@@ -65,10 +65,11 @@ static int check_handle(const px_fiber *fiber)
     return 0;
 }
 
-static void consume(px_fiber *fiber)
+static inline void consume(px_fiber *fiber)
 {
     fiber->flags |= PX_FIBER_CONSUMED;
-    px__forget(fiber);
+    if (!fiber->life)
+        px__forget(fiber);
 }
 
 int px_await(px_fiber *fiber, int *result)
@@ -85,7 +86,7 @@ int px_await(px_fiber *fiber, int *result)
         return PX_EBUSY;
     if (fiber->state == PX_STATE_DONE) {
         if (result)
-            *result = fiber->result;
+            *result = fiber->verdict;
         consume(fiber);
         return 0;
     }
@@ -94,7 +95,7 @@ int px_await(px_fiber *fiber, int *result)
         return err;
     fiber->awaiter = self;
     self->waits_on = fiber;
-    self->result_out = result;
+    self->life->result_out = result;
     self->waiter.want = 1;
     return px__park(self, &await_class);
 }
@@ -147,7 +148,7 @@ static int await_claimed(px_fiber *self, struct claims *claims, int64_t running)
     self->waiter.want = running;
     self->flags |= PX_FIBER_AWAITS_ALL;
     err = px__park(self, &await_class);
-    self->flags &= (uint8_t)~PX_FIBER_AWAITS_ALL;
+    self->flags &= (uint16_t)~PX_FIBER_AWAITS_ALL;
     return err;
 }
 
@@ -177,7 +178,7 @@ int px_await_all(px_fiber **fibers, size_t n, int *results)
     }
     for (size_t i = 0; i < n; i++) {
         if (results)
-            results[i] = fibers[i]->result;
+            results[i] = fibers[i]->verdict;
         consume(fibers[i]);
     }
     return 0;

@@ -26,36 +26,14 @@
 
 #include "base/panic.h"
 
-#define LOOKS 64 /* cancellation points */
-#define UNPARKED (16 * LOOKS)
+#define UNPARKED (16 * PX_LOOKS)
 #define NEARBY 8 /* scopes */
 
 px_nsec px__deadline_of(px_loop *loop, px_nsec timeout)
 {
-    return timeout == PX_FOREVER ? PX_FOREVER
-                                 : px__clock_add(px__time(loop), timeout);
-}
-
-/* C1 for one scope. */
-static inline void settle(px_scope *scope)
-{
-    const px_scope *outer = scope->outer;
-    int from_outside = scope->flags & PX_SCOPE_SHIELD ? 0 : outer->reach;
-
-    scope->reach = from_outside ? from_outside : scope->status;
-    scope->nearest = scope->status ? PX_FOREVER : scope->deadline;
-    if (outer->nearest < scope->nearest)
-        scope->nearest = outer->nearest;
-}
-
-/* C2. */
-static inline void settle_attention(px_fiber *fiber)
-{
-    const px_scope *scope = fiber->scope;
-
-    fiber->attention = (scope->reach ? PX_LOOK_FIRED : 0u) |
-                       (scope->nearest != PX_FOREVER ? PX_LOOK_DEADLINE : 0u) |
-                       (fiber->unparked ? PX_LOOK_FAILURES : 0u);
+    return timeout == PX_FOREVER
+               ? PX_FOREVER
+               : px__clock_add(px__time_at_most(loop), timeout);
 }
 
 /* The fibers inside `scope`, outer before inner, linked by mark. */
@@ -64,71 +42,33 @@ static px_fiber *collect(px_loop *loop, px_scope *scope)
     px_fiber *first = NULL, **last = &first;
 
     if (scope == &loop->root) {
-        for (px_fiber *f = loop->all_first; f; f = f->all_next) {
-            if (f->scope && f->birth_scope == scope) {
+        struct px_fiber_cursor cursor = px__fibers_begin(&loop->arena);
+
+        for (px_fiber *f; (f = px__fibers_next(&cursor));) {
+            if (px__is_within(f) && f->life->body.outer == scope) {
                 *last = f;
-                last = &f->mark;
+                last = &f->life->mark;
             }
         }
     } else {
         first = scope->fiber;
-        last = &first->mark;
+        last = &first->life->mark;
     }
     *last = NULL;
-    for (px_fiber *f = first; f; f = f->mark) {
-        px_scope *s = f == scope->fiber ? scope : f->body;
+    for (px_fiber *f = first; f; f = f->life->mark) {
+        px_scope *s = f == scope->fiber ? scope : &f->life->body;
 
         for (; s; s = s->inner) {
-            for (px_fiber *c = s->children; c; c = c->sibling_next) {
-                if (!c->scope)
+            for (px_fiber *c = s->children; c; c = c->life->sibling_next) {
+                if (!c->life->scope)
                     continue; /* has not begun: it looks when it does */
-                c->mark = NULL;
+                c->life->mark = NULL;
                 *last = c;
-                last = &c->mark;
+                last = &c->life->mark;
             }
         }
     }
     return first;
-}
-
-static px_fiber *merge(px_fiber *a, px_fiber *b)
-{
-    px_fiber *first, **last = &first;
-
-    while (a && b) {
-        px_fiber **lesser = a->id < b->id ? &a : &b;
-
-        *last = *lesser;
-        last = &(*lesser)->mark;
-        *lesser = *last;
-    }
-    *last = a ? a : b;
-    return first;
-}
-
-/* Merge sort by id, without recursion: runs of 1, 2, 4, ... wait in bins. */
-static px_fiber *sorted(px_fiber *list)
-{
-    px_fiber *bins[64] = {NULL}, *all = NULL;
-    size_t used = 0;
-
-    while (list) {
-        px_fiber *run = list;
-        size_t i = 0;
-
-        list = list->mark;
-        run->mark = NULL;
-        for (; i < used && bins[i]; i++) {
-            run = merge(bins[i], run);
-            bins[i] = NULL;
-        }
-        bins[i] = run;
-        if (i == used)
-            used++;
-    }
-    for (size_t i = 0; i < used; i++)
-        all = merge(bins[i], all);
-    return all;
 }
 
 /* Restore C1 to C4 after a change to `scope`. */
@@ -136,21 +76,22 @@ static void spread(px_loop *loop, px_scope *scope)
 {
     px_fiber *list = collect(loop, scope);
 
-    for (px_fiber *f = list; f; f = f->mark) {
-        for (px_scope *s = f == scope->fiber ? scope : f->body; s; s = s->inner)
-            settle(s);
-        settle_attention(f);
+    for (px_fiber *f = list; f; f = f->life->mark) {
+        for (px_scope *s = f == scope->fiber ? scope : &f->life->body; s;
+             s = s->inner)
+            px__scope_settle(s);
+        px__scope_settle_attention(f);
     }
-    if (list && list->mark)
-        list = sorted(list);
+    if (list && list->life->mark)
+        list = px__fibers_sorted(list);
     while (list) {
         px_fiber *f = list;
 
-        list = f->mark;
-        f->mark = NULL;
+        list = f->life->mark;
+        f->life->mark = NULL;
         if (f->state != PX_STATE_PARKED)
             continue;
-        if (f->scope->reach && px__interrupt(f, f->scope->reach))
+        if (f->life->scope->reach && px__interrupt(f, f->life->scope->reach))
             continue;
         px__timer_arm(f, f->waiting == &px__wait_sleep ? f->waiter.want
                                                        : PX_FOREVER);
@@ -179,7 +120,7 @@ static void fire_due(px_fiber *fiber)
     px_scope *outermost = NULL;
     px_nsec now = fiber->loop->now;
 
-    for (px_scope *s = fiber->scope; s; s = s->outer) {
+    for (px_scope *s = fiber->life->scope; s; s = s->outer) {
         if (s->nearest > now)
             break; /* nor is anything outside of it */
         if (s->status || s->deadline > now)
@@ -220,23 +161,24 @@ void px__cancel_on_timer(px_fiber *fiber)
 int px__fail(px_fiber *self, int code)
 {
     self->attention |= PX_LOOK_FAILURES;
-    self->unparked++;
-    if (++self->failures < LOOKS && self->unparked < UNPARKED)
+    self->life->unparked++;
+    if (++self->life->failures < PX_LOOKS && self->life->unparked < UNPARKED)
         return code;
-    self->failures = 0;
-    self->unparked = 0;
+    self->life->failures = 0;
+    self->life->unparked = 0;
     return px__requeue(self, code);
 }
 
 static int fail(px_fiber *self)
 {
-    return px__fail(self, self->scope->reach);
+    return px__fail(self, self->life->scope->reach);
 }
 
 static void notice_deadline(px_fiber *self)
 {
-    self->looks = 0;
-    if (px__time(self->loop) >= self->scope->nearest)
+    self->life->looks = 0;
+    if (px__time_at_most(self->loop) >= self->life->scope->nearest &&
+        px__time(self->loop) >= self->life->scope->nearest)
         fire_due(self);
 }
 
@@ -245,8 +187,8 @@ static void look(px_fiber *self)
 {
     if (self->attention & PX_LOOK_FIRED)
         return;
-    self->failures = 0;
-    if (++self->looks >= LOOKS)
+    self->life->failures = 0;
+    if (++self->life->looks >= PX_LOOKS)
         notice_deadline(self);
 }
 
@@ -264,14 +206,14 @@ PX_COLD int px__look_before_wait(px_fiber *self)
         return PX_ENOFIBER;
     if (self->attention & PX_LOOK_FIRED)
         return fail(self);
-    self->failures = 0;
-    self->unparked = 0;
-    self->attention &= ~(uint32_t)PX_LOOK_FAILURES;
+    self->life->failures = 0;
+    self->life->unparked = 0;
+    self->attention &= (uint8_t)~PX_LOOK_FAILURES;
     notice_deadline(self);
     /* As if it had parked, and the timer had fired at once: the others get
      * their turn, however short the timeouts of a loop are. */
     return self->attention & PX_LOOK_FIRED
-               ? px__requeue(self, self->scope->reach)
+               ? px__requeue(self, self->life->scope->reach)
                : 0;
 }
 
@@ -284,80 +226,19 @@ int px_check(void)
     look(self);
     if (!(self->attention & PX_LOOK_FIRED))
         return 0;
-    if (self->failures < LOOKS)
-        self->failures++;
-    return self->scope->reach;
+    if (self->life->failures < PX_LOOKS)
+        self->life->failures++;
+    return self->life->scope->reach;
 }
 
 /* Entering and leaving. */
 
-void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
-                    uint32_t flags)
-{
-    scope->outer = self->scope;
-    scope->inner = NULL;
-    scope->fiber = self;
-    scope->children = NULL;
-    scope->deadline = deadline;
-    scope->status = 0;
-    scope->flags = flags;
-    scope->groups = self->groups;
-    scope->check = 0;
-    scope->run = (uint32_t)self->loop->run;
-    self->scope->inner = scope;
-    self->scope = scope;
-    settle(scope);
-    settle_attention(self);
-}
-
-void px__scope_pop(px_scope *scope, px_fiber *self)
-{
-    self->scope = scope->outer;
-    self->scope->inner = NULL;
-    scope->fiber = NULL;
-    settle_attention(self);
-}
-
-void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function)
-{
-    if (self->groups != scope->groups)
-        px__panic(function, "it is left with an open group inside");
-    px__scope_pop(scope, self);
-}
-
-void px__scope_enter_body(px_scope *body, px_fiber *self)
-{
-    body->outer = self->birth_scope;
-    body->inner = NULL;
-    body->fiber = self;
-    body->children = NULL;
-    body->deadline = PX_FOREVER;
-    body->status = self->flags & PX_FIBER_CANCEL_EARLY ? PX_ECANCELED : 0;
-    body->flags = PX_SCOPE_BODY;
-    body->groups = 0;
-    body->check = 0;
-    body->run = (uint32_t)self->loop->run;
-    self->body = body;
-    self->scope = body;
-    settle(body);
-    settle_attention(self);
-}
-
-void px__scope_leave_body(px_fiber *self)
-{
-    if (self->groups != 0)
-        px__panic("px_run", "the body returned with an open group");
-    self->scope = NULL;
-    self->body = NULL;
-    self->attention = 0;
-}
-
 /* One that is entered already would make a ring of the chain. That can not be
  * told from its memory, which need not be initialised; the places where it is
  * likely are looked at. */
-bool px__scope_is_near(const px_scope *scope, const px_fiber *self)
+static inline bool is_near(const px_scope *scope, const px_fiber *self)
 {
-    const px_scope *s = self->scope;
+    const px_scope *s = self->life->scope;
 
     for (int i = 0; s && i < NEARBY; i++, s = s->outer) {
         if (s == scope)
@@ -366,7 +247,64 @@ bool px__scope_is_near(const px_scope *scope, const px_fiber *self)
     return false;
 }
 
-int px_scope_enter(px_scope *scope, px_nsec timeout)
+bool px__scope_is_near(const px_scope *scope, const px_fiber *self)
+{
+    return is_near(scope, self);
+}
+
+static inline void push(px_scope *scope, px_fiber *self, px_nsec deadline,
+                        uint32_t flags)
+{
+    scope->outer = self->life->scope;
+    scope->inner = NULL;
+    scope->fiber = self;
+    scope->children = NULL;
+    scope->deadline = deadline;
+    scope->status = 0;
+    scope->flags = flags;
+    scope->groups = self->life->groups;
+    scope->check = 0;
+    scope->run = (uint32_t)self->loop->run;
+    self->life->scope->inner = scope;
+    self->life->scope = scope;
+    px__scope_settle(scope);
+    px__scope_settle_attention(self);
+}
+
+void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
+                    uint32_t flags)
+{
+    push(scope, self, deadline, flags);
+}
+
+static inline void pop(px_scope *scope, px_fiber *self)
+{
+    self->life->scope = scope->outer;
+    self->life->scope->inner = NULL;
+    scope->fiber = NULL;
+    px__scope_settle_attention(self);
+}
+
+void px__scope_pop(px_scope *scope, px_fiber *self)
+{
+    pop(scope, self);
+}
+
+void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function)
+{
+    if (self->life->groups != scope->groups)
+        px__panic(function, "it is left with an open group inside");
+    px__scope_pop(scope, self);
+}
+
+static PX_COLD int enter_fired(px_scope *scope, px_fiber *self)
+{
+    px__scope_push(scope, self, self->loop->now, 0);
+    px__scope_fire(scope, PX_ETIMEDOUT);
+    return 0;
+}
+
+PX_HOT int px_scope_enter(px_scope *scope, px_nsec timeout)
 {
     px_fiber *self = px__self;
 
@@ -374,14 +312,11 @@ int px_scope_enter(px_scope *scope, px_nsec timeout)
         return PX_EINVAL;
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    if (px__scope_is_near(scope, self))
+    if (is_near(scope, self))
         return PX_EINVAL;
-    if (timeout <= 0) {
-        px__scope_push(scope, self, self->loop->now, 0);
-        px__scope_fire(scope, PX_ETIMEDOUT);
-    } else {
-        px__scope_push(scope, self, px__deadline_of(self->loop, timeout), 0);
-    }
+    if (PX_UNLIKELY(timeout <= 0))
+        return enter_fired(scope, self);
+    push(scope, self, px__deadline_of(self->loop, timeout), 0);
     return 0;
 }
 
@@ -393,7 +328,7 @@ int px_scope_enter_until(px_scope *scope, px_nsec deadline)
         return PX_EINVAL;
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    if (px__scope_is_near(scope, self))
+    if (is_near(scope, self))
         return PX_EINVAL;
     px__scope_push(scope, self, deadline, 0);
     if (deadline != PX_FOREVER && px__time(self->loop) >= deadline)
@@ -410,9 +345,10 @@ int px_scope_leave(px_scope *scope)
     PX_CHECK(scope, "px_scope_leave");
     if (scope->fiber != self)
         return PX_EPERM;
-    if (scope != self->scope || scope->flags & (PX_SCOPE_GROUP | PX_SCOPE_BODY))
+    if (scope != self->life->scope ||
+        scope->flags & (PX_SCOPE_GROUP | PX_SCOPE_BODY))
         return PX_EINVAL;
-    px__scope_pop(scope, self);
+    pop(scope, self);
     return scope->status;
 }
 
@@ -425,7 +361,7 @@ static bool is_entered(const px_scope *scope)
 
     if (!scope->fiber || !px__loop || scope->run != (uint32_t)px__loop->run)
         return false;
-    s = scope->fiber->scope;
+    s = scope->fiber->life->scope;
     while (s && s != scope)
         s = s->outer;
     return s != NULL;
@@ -491,7 +427,7 @@ px_nsec px_deadline(void)
     px_fiber *self = px__self;
     px_nsec nearest = PX_FOREVER;
 
-    for (const px_scope *s = self->scope; s; s = s->outer) {
+    for (const px_scope *s = self->life->scope; s; s = s->outer) {
         if (s->deadline < nearest)
             nearest = s->deadline;
         if (s->flags & PX_SCOPE_SHIELD)
@@ -517,9 +453,9 @@ int px_cancel(px_fiber *fiber)
         return PX_EINVAL;
     if (fiber->state == PX_STATE_DONE)
         return 0;
-    if (!fiber->body)
+    if (!px__is_within(fiber))
         fiber->flags |= PX_FIBER_CANCEL_EARLY;
-    else if (!fiber->body->status)
-        px__scope_fire(fiber->body, PX_ECANCELED);
+    else if (!fiber->life->body.status)
+        px__scope_fire(&fiber->life->body, PX_ECANCELED);
     return 0;
 }

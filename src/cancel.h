@@ -23,11 +23,13 @@
 
 #include "scheduler.h"
 
-enum { /* px_scope.flags */
-       PX_SCOPE_SHIELD = 1,
-       PX_SCOPE_GROUP = 2, /* a group's: left by px_group_wait only */
-       PX_SCOPE_BODY = 4   /* around a fiber's body: left by its end only */
-};
+#define PX_LOOKS 64 /* cancellation points */
+
+/* Whether a fiber is inside its body: has begun, and not ended. */
+static inline bool px__is_within(const px_fiber *fiber)
+{
+    return fiber->life && fiber->life->scope;
+}
 
 /* The look that `attention` asks for. 0, or the code to fail with; off-fiber
  * it is 0. Every 64th failure in a row goes to the tail of the run queue. */
@@ -39,10 +41,15 @@ int px__look_before_wait(px_fiber *self);
 /* Fail a cancellation point with `code`, and count it. */
 int px__fail(px_fiber *self, int code);
 
-/* A cancellation point: on entry of every call that may park. */
+/* A cancellation point: on entry of every call that may park. Under a deadline
+ * the clock is read by every 64th. */
 static inline int px__cancellation_point(px_fiber *self)
 {
-    return PX_LIKELY(self->attention == 0) ? 0 : px__look(self);
+    if (PX_LIKELY(self->attention == 0))
+        return 0;
+    if (self->attention == PX_LOOK_DEADLINE && ++self->life->looks < PX_LOOKS)
+        return 0;
+    return px__look(self);
 }
 
 /* Before parking: a cancellation point that also notices a passed deadline. */
@@ -69,9 +76,55 @@ void px__scope_pop(px_scope *scope, px_fiber *self);
  * in the name of `function`. */
 void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function);
 
-/* The body scope: entered when the fiber begins, left when it ends. */
-void px__scope_enter_body(px_scope *body, px_fiber *self);
-void px__scope_leave_body(px_fiber *self);
+/* Restore C1 of one scope, C2 of one fiber (cancel.c). */
+static inline void px__scope_settle(px_scope *scope)
+{
+    const px_scope *outer = scope->outer;
+    int from_outside = scope->flags & PX_SCOPE_SHIELD ? 0 : outer->reach;
+
+    scope->reach = from_outside ? from_outside : scope->status;
+    scope->nearest = scope->status ? PX_FOREVER : scope->deadline;
+    if (outer->nearest < scope->nearest)
+        scope->nearest = outer->nearest;
+}
+
+static inline void px__scope_settle_attention(px_fiber *fiber)
+{
+    const px_scope *scope = fiber->life->scope;
+    unsigned look = fiber->attention & PX_LOOK_FAILURES;
+
+    if (PX_UNLIKELY(scope->reach))
+        look |= PX_LOOK_FIRED;
+    if (scope->nearest != PX_FOREVER)
+        look |= PX_LOOK_DEADLINE;
+    fiber->attention = (uint8_t)look;
+}
+
+/* The body scope: entered when the fiber begins, left when it ends. What is
+ * outside of it, and what never changes, was said at birth. */
+static inline void px__scope_enter_body(px_fiber *self)
+{
+    px_scope *body = &self->life->body;
+    const px_scope *outer = body->outer;
+
+    self->life->scope = body;
+    body->status = 0;
+    body->reach = 0;
+    body->nearest = PX_FOREVER;
+    if (PX_LIKELY(!outer->reach && outer->nearest == PX_FOREVER &&
+                  !(self->flags & PX_FIBER_CANCEL_EARLY)))
+        return;
+    if (self->flags & PX_FIBER_CANCEL_EARLY)
+        body->status = PX_ECANCELED;
+    px__scope_settle(body);
+    px__scope_settle_attention(self);
+}
+
+static inline void px__scope_leave_body(px_fiber *self)
+{
+    self->life->scope = NULL;
+    self->attention = 0;
+}
 
 /* When a timeout from now is over. */
 px_nsec px__deadline_of(px_loop *loop, px_nsec timeout);

@@ -29,8 +29,15 @@ static size_t interrupt_all(px_loop *loop)
 {
     size_t count = 0;
 
-    for (px_fiber *f = loop->all_first; f; f = f->all_next)
-        count += px__interrupt(f, PX_ESTALLED);
+    px_fiber *list = px__fibers_alive(&loop->arena);
+
+    while (list) {
+        px_fiber *fiber = list;
+
+        list = fiber->life->mark;
+        fiber->life->mark = NULL;
+        count += px__interrupt(fiber, PX_ESTALLED);
+    }
     return count;
 }
 

@@ -12,14 +12,13 @@
 #include "base/macros.h"
 #include "base/panic.h"
 
-#define CHUNK 32
+#define CHUNK 63 /* a page, with the head that is aligned like them */
+#define LINE ((size_t)64)
 
-struct px_fiber_chunk {
-    struct px_fiber_chunk *next;
-    px_fiber fibers[CHUNK];
-};
+static struct px_life no_life;
 
 px_fiber px__off_fiber = {.attention = PX_LOOK_OFF_FIBER,
+                          .life = &no_life,
                           .id = PX_NO_FIBER,
                           .state = PX_STATE_RUNNING};
 
@@ -27,41 +26,37 @@ _Thread_local px_fiber *px__self = &px__off_fiber;
 
 PX_SANITIZER_DEFINITIONS
 
-static PX_COLD bool arena_grow(struct px_fiber_arena *arena)
+/* Each record in cache lines of its own. */
+PX_COLD bool px__fiber_arena_grow(struct px_fiber_arena *arena)
 {
     int saved = errno;
-    struct px_fiber_chunk *chunk = malloc(sizeof(*chunk));
+    void *memory = NULL;
+    struct px_fiber_chunk *chunk;
 
+    if (posix_memalign(&memory, LINE, LINE + CHUNK * sizeof(px_fiber)) != 0)
+        memory = NULL;
     errno = saved;
-    if (!chunk)
+    if (!memory)
         return false;
+    chunk = memset(memory, 0, LINE + CHUNK * sizeof(px_fiber));
+    chunk->count = CHUNK;
+    chunk->fibers = (px_fiber *)(void *)((char *)memory + LINE);
     chunk->next = arena->chunks;
     arena->chunks = chunk;
     for (size_t i = CHUNK; i-- > 0;) {
+        chunk->fibers[i].state = PX_STATE_FREE;
         chunk->fibers[i].next = arena->free;
         arena->free = &chunk->fibers[i];
     }
     return true;
 }
 
-px_fiber *px__fiber_new(struct px_fiber_arena *arena)
+void px__fiber_arena_adopt(struct px_fiber_arena *arena,
+                           struct px_fiber_chunk *chunk)
 {
-    px_fiber *fiber;
-
-    if (PX_UNLIKELY(!arena->free) && !arena_grow(arena))
-        return NULL;
-    fiber = arena->free;
-    arena->free = fiber->next;
-    memset(fiber, 0, sizeof(*fiber));
-    return fiber;
-}
-
-void px__fiber_free(struct px_fiber_arena *arena, px_fiber *fiber)
-{
-    free(fiber->name);
-    fiber->name = NULL;
-    fiber->next = arena->free;
-    arena->free = fiber;
+    chunk->adopted = true;
+    chunk->next = arena->chunks;
+    arena->chunks = chunk;
 }
 
 void px__fiber_arena_close(struct px_fiber_arena *arena)
@@ -69,10 +64,90 @@ void px__fiber_arena_close(struct px_fiber_arena *arena)
     while (arena->chunks) {
         struct px_fiber_chunk *chunk = arena->chunks;
 
+        /* Ended fibers that nobody awaited. */
+        for (size_t i = 0; i < chunk->count; i++) {
+            if (chunk->fibers[i].state != PX_STATE_FREE)
+                free(chunk->fibers[i].name_kept);
+        }
         arena->chunks = chunk->next;
-        free(chunk);
+        if (!chunk->adopted)
+            free(chunk);
     }
     arena->free = NULL;
+}
+
+struct px_fiber_cursor px__fibers_begin(const struct px_fiber_arena *arena)
+{
+    return (struct px_fiber_cursor){.chunk = arena->chunks};
+}
+
+px_fiber *px__fibers_next(struct px_fiber_cursor *cursor)
+{
+    while (cursor->chunk) {
+        while (cursor->at < cursor->chunk->count) {
+            px_fiber *fiber = &cursor->chunk->fibers[cursor->at++];
+
+            if (fiber->state != PX_STATE_FREE)
+                return fiber;
+        }
+        cursor->chunk = cursor->chunk->next;
+        cursor->at = 0;
+    }
+    return NULL;
+}
+
+px_fiber *px__fibers_alive(const struct px_fiber_arena *arena)
+{
+    struct px_fiber_cursor cursor = px__fibers_begin(arena);
+    px_fiber *list = NULL;
+
+    for (px_fiber *f; (f = px__fibers_next(&cursor));) {
+        if (f->state == PX_STATE_DONE)
+            continue;
+        f->life->mark = list;
+        list = f;
+    }
+    return px__fibers_sorted(list);
+}
+
+static px_fiber *merge(px_fiber *a, px_fiber *b)
+{
+    px_fiber *first, **last = &first;
+
+    while (a && b) {
+        px_fiber **lesser = a->id < b->id ? &a : &b;
+
+        *last = *lesser;
+        last = &(*lesser)->life->mark;
+        *lesser = *last;
+    }
+    *last = a ? a : b;
+    return first;
+}
+
+/* Merge sort by id, without recursion: runs of 1, 2, 4, ... wait in bins. */
+px_fiber *px__fibers_sorted(px_fiber *list)
+{
+    px_fiber *bins[64] = {NULL}, *all = NULL;
+    size_t used = 0;
+
+    while (list) {
+        px_fiber *run = list;
+        size_t i = 0;
+
+        list = list->life->mark;
+        run->life->mark = NULL;
+        for (; i < used && bins[i]; i++) {
+            run = merge(bins[i], run);
+            bins[i] = NULL;
+        }
+        bins[i] = run;
+        if (i == used)
+            used++;
+    }
+    for (size_t i = 0; i < used; i++)
+        all = merge(bins[i], all);
+    return all;
 }
 
 char px__printable(char c)
@@ -86,18 +161,26 @@ void px__fiber_describe(const px_fiber *fiber, char *out, size_t size)
 {
     char name[PX_NAME_SIZE] = "";
 
-    for (size_t i = 0; fiber->name && fiber->name[i]; i++)
-        name[i] = px__printable(fiber->name[i]);
-    if (fiber->name)
+    const char *given = px_name(fiber);
+
+    for (size_t i = 0; given[i]; i++)
+        name[i] = px__printable(given[i]);
+    if (given[0])
         (void)snprintf(out, size, "fiber %lld '%s'", (long long)fiber->id,
                        name);
     else
         (void)snprintf(out, size, "fiber %lld", (long long)fiber->id);
 }
 
+/* Where its name is kept. */
+static char **name_of(px_fiber *fiber)
+{
+    return fiber->life ? &fiber->life->name : &fiber->name_kept;
+}
+
 int px__fiber_rename(px_fiber *fiber, const char *name)
 {
-    char *copy = NULL;
+    char *copy = NULL, **at;
     int saved = errno;
 
     if (name && *name) {
@@ -106,8 +189,9 @@ int px__fiber_rename(px_fiber *fiber, const char *name)
         if (!copy)
             return PX_ENOMEM;
     }
-    free(fiber->name);
-    fiber->name = copy;
+    at = name_of(fiber);
+    free(*at);
+    *at = copy;
     PX_NOTE_NAME(fiber, copy ? copy : "");
     return 0;
 }
@@ -131,7 +215,11 @@ px_fid px_id(const px_fiber *fiber)
 
 const char *px_name(const px_fiber *fiber)
 {
-    return fiber && fiber->name ? fiber->name : "";
+    const char *name = NULL;
+
+    if (fiber)
+        name = fiber->life ? fiber->life->name : fiber->name_kept;
+    return name ? name : "";
 }
 
 int px_set_name(px_fiber *fiber, const char *name)
@@ -141,5 +229,5 @@ int px_set_name(px_fiber *fiber, const char *name)
 
 bool px_is_done(const px_fiber *fiber)
 {
-    return fiber && fiber->state == PX_STATE_DONE;
+    return fiber && fiber->state >= PX_STATE_DONE;
 }

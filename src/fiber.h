@@ -2,19 +2,27 @@
 /*
  * fiber.h - the record of a fiber, and where records come from.
  *
- * A record is apart from its stack: an ended fiber that nobody has awaited
- * keeps the one and not the other, and the records of many fibers lie close
- * together. Every layer keeps its share of a fiber here, so that no wait, and
- * no wake-up, allocates; who may touch a field is said beside it.
+ * It is in two parts. px_fiber is the handle: two cache lines, from an arena in
+ * which they lie close together, with what a switch and a wait queue touch, and
+ * what is asked of a fiber that has ended. px_life is what a fiber needs only
+ * while it lives. It is at the top of its stack, in a page that is touched
+ * anyway, and goes when the stack is given back: an ended fiber that nobody has
+ * awaited pins no stack.
+ *
+ * Every layer keeps its share of a fiber here, so that no wait, and no wake-up,
+ * allocates; who may touch a field is said beside it.
  */
 #ifndef PX_FIBER_H
 #define PX_FIBER_H
+
+#include <stdlib.h>
 
 #include <parataxis/cancel.h>
 #include <parataxis/clock.h>
 #include <parataxis/types.h>
 
 #include "base/heap.h"
+#include "base/macros.h"
 #include "context/sanitizer.h"
 #include "stack.h"
 
@@ -25,7 +33,8 @@ enum px_state {
     PX_STATE_READY,   /* in the run queue */
     PX_STATE_RUNNING, /* one at most */
     PX_STATE_PARKED,  /* waits on what `waiting` says */
-    PX_STATE_DONE
+    PX_STATE_DONE,
+    PX_STATE_FREE /* no fiber: the record waits to be one */
 };
 
 enum { /* px_fiber.flags */
@@ -35,7 +44,10 @@ enum { /* px_fiber.flags */
        PX_FIBER_CANCEL_EARLY = 8, /* px_cancel() before it began */
        PX_FIBER_AWAITS_ALL = 16,  /* parked in px_await_all */
        PX_FIBER_CONSUMED = 32,    /* awaited: nobody needs the record */
-       PX_FIBER_KEPT = 64         /* but its awaiter keeps it a little longer */
+       PX_FIBER_KEPT = 64,        /* but its awaiter keeps it a little longer */
+       PX_FIBER_TIMED = 128,      /* its timer is in the heap */
+       PX_FIBER_POSTED = 256,     /* stack and record are post.c's */
+       PX_FIBER_USUAL = 512       /* its stack has the run's own size */
 };
 
 /* Why a cancellation point must take a closer look. */
@@ -46,15 +58,19 @@ enum {                       /* px_fiber.attention */
        PX_LOOK_OFF_FIBER = 8 /* this is no fiber */
 };
 
+enum { /* px_scope.flags */
+       PX_SCOPE_SHIELD = 1,
+       PX_SCOPE_GROUP = 2, /* a group's: left by px_group_wait only */
+       PX_SCOPE_BODY = 4   /* around a fiber's body: left by its end only */
+};
+
 /* A place in a queue. It lies in the record of the fiber that waits, which
  * waits in one queue at a time (wait_queue.h). */
 struct px_waiter {
     struct px_waiter *next;
     struct px_waiter *prev;
     px_waitq *queue; /* NULL: in none */
-    px_fiber *fiber;
-    int64_t want; /* what for: permits, events, a time, a number of fibers */
-    uint64_t arrival;
+    int64_t want;    /* what for: permits, events, a time, a number of fibers */
 };
 
 /* What a fiber is parked in. */
@@ -84,71 +100,153 @@ struct px_wait_class {
     void (*on_abandon)(void *object);
 };
 
-/* Where a fiber's stack and record go, if not back to its loop. */
+struct px_loop;
+
+/* Where a posted fiber's stack and record go: not to its loop. */
 struct px_home {
-    void (*release_stack)(px_fiber *fiber);
+    void (*release_stack)(struct px_loop *loop, struct px_stack *stack);
     void (*free_record)(px_fiber *fiber);
 };
+
+/* While it lives. What is only said to be clean is zero when a life begins, as
+ * memory is that was never used, and is left so by the one before. */
+struct px_life {
+    struct px_stack stack; /* first: the life lies at the stack's top */
+    px_nsec since;         /* parked since then, by loop->now */
+    px_scope *scope;       /* the innermost; NULL before and after the body */
+    uint64_t arrival;      /* in a semaphore's queue */
+    uint16_t looks;        /* cancellation points since the clock was read */
+    uint16_t failures;     /* cancellation points that failed, in a row */
+    uint16_t unparked;     /* and since it last parked */
+    uint32_t groups;       /* it has open; clean */
+
+    px_fn fn;
+    void *arg;
+    void (*on_end)(px_fiber *self, int result);
+    void *owner;      /* for on_end: a group, a waitgroup */
+    const void *site; /* where it was spawned */
+    px_fiber *kept;   /* the one it awaited last, ended; clean */
+    int *result_out;  /* of a fiber that awaits one */
+    char *name;       /* NULL: none; clean */
+
+    px_scope body; /* the outermost of its own; body.outer is set at birth */
+    px_fiber *sibling_next; /* in body.outer->children */
+    px_fiber *sibling_prev;
+    px_fiber *mark;            /* a list that is made and taken apart; clean */
+    px_fiber *seen;            /* who came by last, looking for cycles; clean */
+    struct px_heap_node timer; /* armed: PX_FIBER_TIMED */
+};
+
+/* At the top of every stack: whole cache lines. */
+#define PX_LIFE_ROOM ((sizeof(struct px_life) + 63) / 64 * 64)
 
 struct px_fiber {
     /* The switch. */
     void *sp;
-    px_fiber *next; /* in the run queue */
+    px_fiber *next; /* in the run queue, or among the free */
     struct px_loop *loop;
-    int verdict; /* what the call it is parked in will return */
+    struct px_life *life; /* NULL once its stack was given back */
+    int verdict; /* what the call it is parked in will return; its result */
     int errno_kept;
-    uint32_t attention; /* PX_LOOK_...: kept by cancel.c */
+    uint8_t attention; /* PX_LOOK_...: kept by cancel.c */
     uint8_t state;
-    uint8_t flags;
-    uint16_t looks;      /* cancellation points since the clock was read */
-    uint16_t failures;   /* cancellation points that failed, in a row */
-    uint16_t unparked;   /* and since it last parked */
+    uint16_t flags;
     uint32_t locks;      /* mutexes it holds */
-    uint32_t groups;     /* it has open */
     void *exceptions[2]; /* what __cxa_get_globals() points to */
 
     /* Waiting. */
-    const struct px_wait_class *waiting; /* while parked */
-    void *waits_on;                      /* the object, by kind */
     struct px_waiter waiter;
-    struct px_heap_node timer;
-    px_nsec since;   /* parked since then, by loop->now */
-    px_scope *scope; /* the innermost */
-    px_scope *body;  /* the outermost of its own */
-
-    /* Life. */
+    union {
+        const struct px_wait_class *waiting; /* while parked */
+        const void *site_kept;               /* without a life */
+    };
+    union {
+        void *waits_on;  /* the object, by kind */
+        char *name_kept; /* without a life */
+    };
     px_fid id;
-    px_fiber *all_next; /* every fiber of the run that is not reclaimed, */
-    px_fiber *all_prev; /* in the order of their ids */
-    px_fn fn;
-    void *arg;
-    px_scope *birth_scope; /* the scope around its body: the run's, a group's */
-    px_fiber *sibling_next; /* in birth_scope->children */
-    px_fiber *sibling_prev;
-    void (*on_end)(px_fiber *self, int result);
-    void *owner; /* for on_end: a group, a waitgroup */
     px_fiber *awaiter;
-    px_fiber *kept;  /* the one it awaited last, ended */
-    int *result_out; /* of a fiber that awaits one */
-    int result;
-    struct px_stack stack;
-    const struct px_home *home; /* NULL: the loop */
-    char *name;                 /* NULL: none */
-    const void *site;           /* where it was spawned */
-    px_fiber *mark;             /* a list that cancel.c makes and takes apart */
     PX_ANNOTATION
 };
 
+static inline struct px_life *px__life_of(struct px_stack *stack)
+{
+    return (struct px_life *)(void *)stack;
+}
+
 /* Records, in chunks; freed ones are used again. */
+struct px_fiber_chunk {
+    struct px_fiber_chunk *next;
+    px_fiber *fibers;
+    size_t count;
+    bool adopted; /* somebody else's memory */
+};
+
 struct px_fiber_arena {
     struct px_fiber_chunk *chunks;
     px_fiber *free;
 };
 
-/* A zeroed record, or NULL. */
-px_fiber *px__fiber_new(struct px_fiber_arena *arena);
-void px__fiber_free(struct px_fiber_arena *arena, px_fiber *fiber);
+/* Where somebody is who goes through all records. */
+struct px_fiber_cursor {
+    const struct px_fiber_chunk *chunk;
+    size_t at;
+};
+
+/* Fill `free` when it is empty. */
+bool px__fiber_arena_grow(struct px_fiber_arena *arena);
+
+/* A record, or NULL. Whoever takes it sets every field. */
+static inline px_fiber *px__fiber_new(struct px_fiber_arena *arena)
+{
+    px_fiber *fiber;
+
+    if (PX_UNLIKELY(!arena->free) && !px__fiber_arena_grow(arena))
+        return NULL;
+    fiber = arena->free;
+    arena->free = fiber->next;
+    return fiber;
+}
+
+static inline void px__fiber_free(struct px_fiber_arena *arena, px_fiber *fiber)
+{
+    if (PX_UNLIKELY(fiber->name_kept))
+        free(fiber->name_kept);
+    fiber->state = PX_STATE_FREE;
+    fiber->next = arena->free;
+    arena->free = fiber;
+}
+
 void px__fiber_arena_close(struct px_fiber_arena *arena);
+/* List a chunk that is not the arena's among its own: its records count as
+ * fibers as long as their state says so. */
+void px__fiber_arena_adopt(struct px_fiber_arena *arena,
+                           struct px_fiber_chunk *chunk);
+
+/* Every fiber that has a record, in no order; NULL ends it. */
+struct px_fiber_cursor px__fibers_begin(const struct px_fiber_arena *arena);
+px_fiber *px__fibers_next(struct px_fiber_cursor *cursor);
+/* Those that have not ended, in the order of their ids, linked by life->mark.
+ * Whoever takes the list apart clears the marks. */
+px_fiber *px__fibers_alive(const struct px_fiber_arena *arena);
+/* A list linked by life->mark, brought into the order of the ids. */
+px_fiber *px__fibers_sorted(px_fiber *list);
+
+/* Part an ended fiber from its life, whose stack goes back. */
+static inline void px__fiber_part(px_fiber *fiber)
+{
+    struct px_life *life = fiber->life;
+
+    fiber->name_kept = life->name;
+    fiber->site_kept = life->site;
+    life->name = NULL;
+    fiber->life = NULL;
+}
+
+static inline px_fiber *px__waiter_fiber(const struct px_waiter *waiter)
+{
+    return PX_CONTAINER_OF((uintptr_t)waiter, px_fiber, waiter);
+}
 
 /* A byte of a name as a report may show it: a name can not break a line. */
 char px__printable(char c);

@@ -75,21 +75,23 @@ static void give_back(px_group *group)
 
 static void adopt(px_group *group, px_fiber *child)
 {
-    child->sibling_prev = NULL;
-    child->sibling_next = group->scope.children;
-    if (child->sibling_next)
-        child->sibling_next->sibling_prev = child;
+    child->life->sibling_prev = NULL;
+    child->life->sibling_next = group->scope.children;
+    if (child->life->sibling_next)
+        child->life->sibling_next->life->sibling_prev = child;
     group->scope.children = child;
 }
 
 static void let_go(px_group *group, px_fiber *child)
 {
-    if (child->sibling_prev)
-        child->sibling_prev->sibling_next = child->sibling_next;
+    if (child->life->sibling_prev)
+        child->life->sibling_prev->life->sibling_next =
+            child->life->sibling_next;
     else
-        group->scope.children = child->sibling_next;
-    if (child->sibling_next)
-        child->sibling_next->sibling_prev = child->sibling_prev;
+        group->scope.children = child->life->sibling_next;
+    if (child->life->sibling_next)
+        child->life->sibling_next->life->sibling_prev =
+            child->life->sibling_prev;
 }
 
 /* Being cut short is no failure of a child's where the group has been. */
@@ -102,7 +104,7 @@ static bool is_failure(const px_group *group, int result)
 
 static void child_ended(px_fiber *self, int result)
 {
-    px_group *group = self->owner;
+    px_group *group = self->life->owner;
 
     let_go(group, self);
     if (is_failure(group, result)) {
@@ -126,7 +128,7 @@ int px_group_open(px_group *group)
         return PX_EINVAL;
     memset(group, 0, sizeof(*group));
     px__scope_push(&group->scope, self, PX_FOREVER, PX_SCOPE_GROUP);
-    self->groups++;
+    self->life->groups++;
     return 0;
 }
 
@@ -149,8 +151,7 @@ static int spawn(px_group *group, const px_spawn_options *options, px_fn fn,
                  void *arg, const void *site)
 {
     px_fiber *self = px__self, *child;
-    struct px_birth birth;
-    int err = px__birth_from(&birth, options, fn, arg);
+    int err = px__check_birth(options, fn, arg);
 
     if (err || !group || !is_open(group))
         return PX_EINVAL;
@@ -167,17 +168,16 @@ static int spawn(px_group *group, const px_spawn_options *options, px_fn fn,
         return err;
     /* It may have fired while this fiber waited. */
     err = group->scope.reach;
-    birth.flags = PX_FIBER_DETACHED | PX_FIBER_CHILD;
-    birth.scope = &group->scope;
-    birth.on_end = child_ended;
-    birth.owner = group;
-    birth.site = site;
-    if (!err)
-        err = px__spawn(self->loop, &birth, &child);
-    if (err) {
+    child = err ? NULL
+                : px__spawn(self->loop, options, fn, arg,
+                            PX_FIBER_DETACHED | PX_FIBER_CHILD, site);
+    if (!child) {
         give_back(group);
-        return err;
+        return err ? err : PX_ENOMEM;
     }
+    child->life->body.outer = &group->scope;
+    child->life->on_end = child_ended;
+    child->life->owner = group;
     adopt(group, child);
     return px__begin(self, child, options && options->queued);
 }
@@ -212,7 +212,7 @@ int px_group_wait(px_group *group)
         return PX_ENOFIBER;
     if (group->scope.fiber != self)
         return PX_EPERM;
-    if (self->scope != &group->scope)
+    if (self->life->scope != &group->scope)
         return PX_EINVAL;
     (void)px__may_park(self); /* notices a deadline: that cancels them, too */
     while (group->running > 0) {
@@ -224,7 +224,7 @@ int px_group_wait(px_group *group)
     if (group->scope.flags & PX_SCOPE_SHIELD)
         outside = 0;
     px__scope_pop(&group->scope, self);
-    self->groups--;
+    self->life->groups--;
     return group->failure ? group->failure : outside;
 }
 

@@ -23,7 +23,7 @@ void px__inbox_come_in(px_loop *loop);
 void px__inbox_go_out(px_loop *loop);
 void px__inbox_wait_for_visitors(px_loop *loop);
 
-static inline bool px__inbox_pending(px_loop *loop)
+static inline bool px__inbox_pending(const px_loop *loop)
 {
     return atomic_load_explicit(&loop->inbox, memory_order_relaxed) != NULL;
 }

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/quick_clock.h"
 #include "fiber.h"
 #include "poller/poller.h"
 
@@ -56,17 +57,21 @@ struct px_loop {
     px_fiber *zombie;  /* ended, its stack not yet given back */
     struct px_stack_pool stacks;
     struct px_fiber_arena arena;
+    /* Ended fibers that nobody needs, with their stacks, of the usual size: a
+     * fiber that ends and one that begins are soon done with. */
+    px_fiber *spare;
+    struct px_stack_class *usual; /* NULL: none are kept */
 
     px_fiber host; /* the thread's own context, as a record */
     px_scope root; /* around every fiber: px_stop() fires it */
     uint64_t run;  /* a number no other run of the process has */
     uint64_t random;
     struct px_heap timers;
-    px_nsec now;  /* the last reading; the time itself if virtual */
+    px_nsec now; /* the last reading; the time itself if virtual */
+    struct px_quick_clock quick_clock;
     size_t alive; /* begun or to begin, not ended */
     uint64_t ended;
     px_fid next_id;
-    px_fiber *all_first, *all_last;
     struct px_run_options options;
     const struct px_hooks *hooks;
     int main_result;
@@ -84,7 +89,8 @@ struct px_loop {
     _Atomic(struct px_remote *) inbox;
     atomic_long holds;
     atomic_long visitors;
-    void *posts; /* post.c's fibers */
+    void *posts;                /* post.c's fibers, */
+    const struct px_home *home; /* and where they go */
 
     /* The deadlock report: deadlock.c. */
     bool reported;

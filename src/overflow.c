@@ -71,16 +71,16 @@ static void report(const px_loop *loop, const char *low, const char *address)
     struct line line = {.length = 0};
 
     add_text(&line, "parataxis: stack overflow in ");
-    if (px__is_fiber(self) && self->stack.low == low) {
+    if (px__is_fiber(self) && self->life->stack.low == low) {
         add_text(&line, "fiber ");
         add_number(&line, (uint64_t)self->id);
-        if (self->name) {
+        if (self->life->name) {
             add_text(&line, " '");
-            add_name(&line, self->name);
+            add_name(&line, self->life->name);
             add_text(&line, "'");
         }
         add_text(&line, " (stack of ");
-        add_number(&line, (uint64_t)px__stack_size(&self->stack));
+        add_number(&line, (uint64_t)px__stack_size(&self->life->stack));
     } else {
         add_text(&line, "the stack of another fiber (of ");
         add_number(&line, (uint64_t)px__stack_usable(&loop->stacks,

@@ -22,6 +22,7 @@
 /* A record that posted fibers use one after the other. */
 struct posted {
     px_fiber fiber;
+    struct px_fiber_chunk chunk; /* by which the loop knows of it */
     struct px_remote remote;
     struct posted *next; /* among the free */
     struct posted *made_next;
@@ -32,6 +33,33 @@ struct posts {
     struct posted *free; /* guarded by the lock, as all below */
     struct posted *made;
     struct px_stack_pool stacks;
+};
+
+static void release_stack(px_loop *loop, struct px_stack *stack)
+{
+    struct posts *posts = loop->posts;
+
+    (void)pthread_mutex_lock(&posts->lock);
+    px__stack_release(&posts->stacks, stack);
+    (void)pthread_mutex_unlock(&posts->lock);
+}
+
+static void free_record(px_fiber *fiber)
+{
+    struct posts *posts = fiber->loop->posts;
+    struct posted *posted = PX_CONTAINER_OF(fiber, struct posted, fiber);
+
+    free(fiber->name_kept);
+    fiber->state = PX_STATE_FREE;
+    (void)pthread_mutex_lock(&posts->lock);
+    posted->next = posts->free;
+    posts->free = posted;
+    (void)pthread_mutex_unlock(&posts->lock);
+}
+
+static const struct px_home home = {
+    .release_stack = release_stack,
+    .free_record = free_record,
 };
 
 int px__post_open(px_loop *loop)
@@ -45,9 +73,10 @@ int px__post_open(px_loop *loop)
     if (!posts)
         return PX_ENOMEM;
     (void)pthread_mutex_init(&posts->lock, NULL);
-    px__stack_pool_open(&posts->stacks, loop->options.guard_size,
+    px__stack_pool_open(&posts->stacks, loop->options.guard_size, PX_LIFE_ROOM,
                         loop->options.wipe_stacks);
     loop->posts = posts;
+    loop->home = &home;
     return 0;
 }
 
@@ -77,42 +106,18 @@ const struct px_stack_pool *px__post_stacks(const px_loop *loop)
     return posts ? &posts->stacks : NULL;
 }
 
-static void release_stack(px_fiber *fiber)
-{
-    struct posts *posts = fiber->loop->posts;
-
-    (void)pthread_mutex_lock(&posts->lock);
-    px__stack_release(&posts->stacks, fiber->stack);
-    (void)pthread_mutex_unlock(&posts->lock);
-}
-
-static void free_record(px_fiber *fiber)
-{
-    struct posts *posts = fiber->loop->posts;
-    struct posted *posted = PX_CONTAINER_OF(fiber, struct posted, fiber);
-
-    free(fiber->name);
-    fiber->name = NULL;
-    (void)pthread_mutex_lock(&posts->lock);
-    posted->next = posts->free;
-    posts->free = posted;
-    (void)pthread_mutex_unlock(&posts->lock);
-}
-
-static const struct px_home home = {
-    .release_stack = release_stack,
-    .free_record = free_record,
-};
-
 /* On the loop's thread. */
 static void deliver(px_loop *loop, struct px_remote *remote)
 {
-    px_fiber *fiber = &PX_CONTAINER_OF(remote, struct posted, remote)->fiber;
+    struct posted *posted = PX_CONTAINER_OF(remote, struct posted, remote);
+    px_fiber *fiber = &posted->fiber;
 
-    PX_NOTE_BIRTH(fiber, fiber->stack.low,
-                  (size_t)(fiber->stack.top - fiber->stack.low));
-    PX_NOTE_NAME(fiber, "");
-    px__enlist(loop, fiber);
+    if (!posted->chunk.fibers) {
+        posted->chunk.fibers = fiber;
+        posted->chunk.count = 1;
+        px__fiber_arena_adopt(&loop->arena, &posted->chunk);
+    }
+    px__enlist(loop, fiber, px__stack_top(&fiber->life->stack));
     px__enqueue(loop, fiber);
 }
 
@@ -126,6 +131,7 @@ static struct posted *take_record(struct posts *posts)
     } else {
         posted = calloc(1, sizeof(*posted));
         if (posted) {
+            posted->fiber.state = PX_STATE_FREE;
             posted->made_next = posts->made;
             posts->made = posted;
         }
@@ -133,51 +139,40 @@ static struct posted *take_record(struct posts *posts)
     return posted;
 }
 
-/* A record with a stack, or NULL. */
-static struct posted *make(px_loop *loop)
+/* A record, and a stack for it; NULL without memory. */
+static struct posted *take(px_loop *loop, struct px_stack **stack)
 {
     struct posts *posts = loop->posts;
-    struct px_stack stack;
     struct posted *posted;
 
     (void)pthread_mutex_lock(&posts->lock);
     posted = take_record(posts);
-    if (posted && px__stack_acquire(&posts->stacks, loop->options.stack_size,
-                                    &stack) != 0) {
+    *stack = posted
+                 ? px__stack_acquire(&posts->stacks, loop->options.stack_size)
+                 : NULL;
+    if (posted && !*stack) {
         posted->next = posts->free;
         posts->free = posted;
         posted = NULL;
     }
     (void)pthread_mutex_unlock(&posts->lock);
-    if (!posted)
-        return NULL;
-    memset(&posted->fiber, 0, sizeof(posted->fiber));
-    posted->fiber.stack = stack;
     return posted;
 }
 
 int px_post(px_loop *loop, px_fn fn, void *arg)
 {
+    struct px_stack *stack;
     struct posted *posted;
-    px_fiber *fiber;
     int saved = errno;
 
     if (!loop || !fn)
         return PX_EINVAL;
     px__inbox_come_in(loop);
-    posted = make(loop);
+    posted = take(loop, &stack);
     if (posted) {
-        fiber = &posted->fiber;
-        fiber->home = &home;
-        fiber->loop = loop;
-        fiber->flags = PX_FIBER_DETACHED;
-        fiber->fn = fn;
-        fiber->arg = arg;
-        fiber->birth_scope = &loop->root;
-        fiber->waiter.fiber = fiber;
-        fiber->site = __builtin_return_address(0);
-        fiber->sp = px__context_make(fiber->stack.top, fiber->stack.low,
-                                     loop->hooks->body, fiber);
+        px__fiber_born(&posted->fiber, loop, px__life_of(stack), fn, arg,
+                       PX_FIBER_DETACHED | PX_FIBER_POSTED,
+                       __builtin_return_address(0));
         posted->remote.deliver = deliver;
         px__inbox_push(loop, &posted->remote);
     }

@@ -79,42 +79,42 @@ static px_loop *loop_new(const px_run_options *options)
     loop->run = atomic_fetch_add(&runs, 1) + 1;
     if (__cxa_get_globals)
         loop->exceptions = __cxa_get_globals();
-    px__stack_pool_open(&loop->stacks, options->guard_size,
+    if (!loop->options.max_fibers)
+        loop->options.max_fibers = SIZE_MAX;
+    px__stack_pool_open(&loop->stacks, options->guard_size, PX_LIFE_ROOM,
                         options->wipe_stacks);
+    /* Where time passes differently, what is counted should not. */
+    loop->quick_clock.refused = px__under_valgrind();
     px__loop_init(loop, &hooks);
+    if (!options->wipe_stacks && !px__fibers_are_watched())
+        loop->usual = px__stack_class(&loop->stacks, loop->options.stack_size);
     return loop;
 }
 
 static void loop_free(px_loop *loop)
 {
     px__offload_close(loop);
-    /* Records of ended fibers that nobody awaited. */
-    while (loop->all_first)
-        px__reclaim(loop->all_first);
+    px__fiber_arena_close(&loop->arena);
     px__post_close(loop);
     px__io_close(loop);
     px__poller_close(&loop->poller);
-    px__fiber_arena_close(&loop->arena);
     px__stack_pool_close(&loop->stacks);
     free(loop);
 }
 
 static int spawn_main(px_loop *loop, px_fn fn, void *arg)
 {
-    struct px_birth birth = {
-        .fn = fn,
-        .arg = arg,
-        .flags = PX_FIBER_MAIN,
+    px_spawn_options options = {
         .stack_size = loop->options.stack_size > PX_STACK_MAIN
                           ? loop->options.stack_size
                           : PX_STACK_MAIN,
     };
-    px_fiber *fiber;
-    int err = px__spawn(loop, &birth, &fiber);
+    px_fiber *fiber = px__spawn(loop, &options, fn, arg, PX_FIBER_MAIN, NULL);
 
-    if (!err)
-        px__enqueue(loop, fiber);
-    return err;
+    if (!fiber)
+        return PX_ENOMEM;
+    px__enqueue(loop, fiber);
+    return 0;
 }
 
 static int run(const px_run_options *options, px_fn fn, void *arg)

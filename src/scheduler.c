@@ -111,15 +111,18 @@ void px__timer_arm(px_fiber *fiber, px_nsec when)
 {
     struct px_heap *timers = &fiber->loop->timers;
 
-    if (fiber->scope->nearest < when)
-        when = fiber->scope->nearest;
-    if (px__heap_holds(&fiber->timer)) {
-        if (fiber->timer.when == when)
+    if (fiber->life->scope->nearest < when)
+        when = fiber->life->scope->nearest;
+    if (fiber->flags & PX_FIBER_TIMED) {
+        if (fiber->life->timer.when == when)
             return;
-        px__heap_remove(timers, &fiber->timer);
+        px__heap_remove(timers, &fiber->life->timer);
+        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
     }
-    if (when != PX_FOREVER)
-        px__heap_insert(timers, &fiber->timer, when);
+    if (when != PX_FOREVER) {
+        px__heap_insert(timers, &fiber->life->timer, when);
+        fiber->flags |= PX_FIBER_TIMED;
+    }
 }
 
 static void run_timers(px_loop *loop)
@@ -131,8 +134,12 @@ static void run_timers(px_loop *loop)
         return;
     now = px__time(loop);
     while (top && top->when <= now) {
+        px_fiber *fiber =
+            PX_CONTAINER_OF(top, struct px_life, timer)->body.fiber;
+
         px__heap_remove(&loop->timers, top);
-        loop->hooks->on_timer(PX_CONTAINER_OF(top, px_fiber, timer));
+        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
+        loop->hooks->on_timer(fiber);
         top = loop->timers.top;
     }
 }
@@ -288,7 +295,7 @@ PX_HOT int px__park(px_fiber *self, const struct px_wait_class *waiting)
         return px__park_until(self, waiting, PX_FOREVER);
     self->waiting = waiting;
     self->state = PX_STATE_PARKED;
-    self->since = loop->now;
+    self->life->since = loop->now;
     return go_on(loop, self);
 }
 
@@ -299,7 +306,7 @@ int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
 
     self->waiting = waiting;
     self->state = PX_STATE_PARKED;
-    self->since = loop->now;
+    self->life->since = loop->now;
     px__timer_arm(self, when);
     loop->countdown--;
     return go_on_slowly(loop, self);
@@ -320,14 +327,24 @@ static PX_NOINLINE int requeue_slowly(px_fiber *self, int verdict)
     return go_on_slowly(loop, self);
 }
 
+/* Nobody can come to be ready, or it is soon enough to see at the next look. */
+static inline bool is_alone(const px_loop *loop)
+{
+    return loop->countdown >= 0 && !loop->shuffles && !loop->timers.top &&
+           loop->io_waits == 0 && !px__inbox_pending(loop);
+}
+
 PX_HOT int px__requeue(px_fiber *self, int verdict)
 {
     px_loop *loop = self->loop;
     struct px_queue *queue = &loop->queues[0];
     px_fiber *next = queue->head;
 
-    if (PX_UNLIKELY(--loop->countdown < 0 || !next || loop->shuffles))
+    if (PX_UNLIKELY(--loop->countdown < 0 || !next || loop->shuffles)) {
+        if (!next && is_alone(loop))
+            return verdict;
         return requeue_slowly(self, verdict);
+    }
     self->verdict = verdict;
     self->state = PX_STATE_READY;
     /* Push itself, pop the next: neither can find the queue empty. */
@@ -344,8 +361,7 @@ void px__depart(px_fiber *self)
 
     px__bury(loop);
     loop->zombie = self;
-    loop->countdown--;
-    (void)go_on_slowly(loop, self);
+    (void)go_on(loop, self);
     px__panic("px_run", "an ended fiber was resumed");
 }
 
@@ -367,8 +383,10 @@ PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
 
 static PX_NOINLINE int ready_slowly(px_loop *loop, px_fiber *fiber)
 {
-    if (px__heap_holds(&fiber->timer))
-        px__heap_remove(&loop->timers, &fiber->timer);
+    if (fiber->flags & PX_FIBER_TIMED) {
+        px__heap_remove(&loop->timers, &fiber->life->timer);
+        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
+    }
     push(loop, fiber);
     return 0;
 }
@@ -379,7 +397,7 @@ PX_HOT int px__ready(px_fiber *fiber, int verdict)
 
     fiber->verdict = verdict;
     fiber->state = PX_STATE_READY;
-    if (PX_UNLIKELY(px__heap_holds(&fiber->timer) || loop->shuffles))
+    if (PX_UNLIKELY(fiber->flags & PX_FIBER_TIMED || loop->shuffles))
         return ready_slowly(loop, fiber);
     queue_push(&loop->queues[0], fiber);
     return 0;
@@ -391,59 +409,52 @@ void px__enqueue(px_loop *loop, px_fiber *fiber)
     push(loop, fiber);
 }
 
-/* Every fiber of the run. */
+/* The end of a fiber. */
 
-void px__enlist(px_loop *loop, px_fiber *fiber)
-{
-    fiber->id = loop->next_id++;
-    loop->alive++;
-    fiber->all_next = NULL;
-    fiber->all_prev = loop->all_last;
-    if (loop->all_last)
-        loop->all_last->all_next = fiber;
-    else
-        loop->all_first = fiber;
-    loop->all_last = fiber;
-}
-
-void px__reclaim(px_fiber *fiber)
+void px__forget(px_fiber *fiber)
 {
     px_loop *loop = fiber->loop;
 
-    if (fiber->all_prev)
-        fiber->all_prev->all_next = fiber->all_next;
-    else
-        loop->all_first = fiber->all_next;
-    if (fiber->all_next)
-        fiber->all_next->all_prev = fiber->all_prev;
-    else
-        loop->all_last = fiber->all_prev;
-    if (fiber->home)
-        fiber->home->free_record(fiber);
+    if (!(fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED)) ||
+        fiber->flags & PX_FIBER_KEPT || fiber->locks > 0 || fiber->life)
+        return;
+    if (PX_UNLIKELY(fiber->flags & PX_FIBER_POSTED))
+        loop->home->free_record(fiber);
     else
         px__fiber_free(&loop->arena, fiber);
 }
 
-void px__forget(px_fiber *fiber)
+/* Whether both record and stack of an ended fiber are free as they are. */
+static inline bool is_spare(const px_loop *loop, const px_fiber *fiber)
 {
-    if (fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
-        !(fiber->flags & PX_FIBER_KEPT) && fiber->locks == 0 &&
-        fiber->loop->zombie != fiber)
-        px__reclaim(fiber);
+    return fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
+           (fiber->flags & (PX_FIBER_USUAL | PX_FIBER_KEPT)) ==
+               PX_FIBER_USUAL &&
+           fiber->locks == 0 && !fiber->life->name &&
+           loop->usual->warm_count < loop->usual->warm_most;
 }
 
-void px__bury(px_loop *loop)
+void px__bury_zombie(px_loop *loop)
 {
     px_fiber *fiber = loop->zombie;
+    struct px_stack *stack;
 
-    if (!fiber)
-        return;
     loop->zombie = NULL;
+    if (PX_LIKELY(is_spare(loop, fiber))) {
+        px__stack_used(&loop->stacks, &fiber->life->stack);
+        loop->usual->warm_count++;
+        fiber->state = PX_STATE_FREE;
+        fiber->next = loop->spare;
+        loop->spare = fiber;
+        return;
+    }
+    stack = &fiber->life->stack;
     PX_NOTE_DEATH(fiber);
-    if (fiber->home)
-        fiber->home->release_stack(fiber);
+    px__fiber_part(fiber);
+    if (PX_UNLIKELY(fiber->flags & PX_FIBER_POSTED))
+        loop->home->release_stack(loop, stack);
     else
-        px__stack_release(&loop->stacks, fiber->stack);
+        px__stack_release(&loop->stacks, stack);
     px__forget(fiber);
 }
 

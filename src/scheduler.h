@@ -53,17 +53,84 @@ void px__timer_arm(px_fiber *fiber, px_nsec when);
 
 /* Read the loop's clock. */
 px_nsec px__time(px_loop *loop);
+/* A time that is not before now, cheaper. */
+static inline px_nsec px__time_at_most(px_loop *loop)
+{
+    return loop->virtual ? loop->now : px__quick_clock(&loop->quick_clock);
+}
 
-/* List a fiber among all of the run, giving it its id. */
-void px__enlist(px_loop *loop, px_fiber *fiber);
-/* Reclaim an ended fiber's record, whatever it is needed for. */
-void px__reclaim(px_fiber *fiber);
-/* Reclaim it if nobody needs it: it is detached or awaited, not kept by its
- * awaiter, holds no mutex, and its stack has been given back. Else that is done
- * by whoever needs it last. */
+/* Make a fiber of one whose life is over, and whose record and stack nobody has
+ * used since: what ended lives leave as it is need not be set. */
+static inline void px__fiber_reborn(px_fiber *fiber, px_fn fn, void *arg,
+                                    unsigned flags, const void *site)
+{
+    struct px_life *life = fiber->life;
+
+    fiber->verdict = 0;
+    fiber->errno_kept = 0;
+    fiber->attention = 0;
+    fiber->flags = (uint16_t)flags;
+    fiber->locks = 0;
+    fiber->exceptions[0] = NULL;
+    fiber->exceptions[1] = NULL;
+    fiber->awaiter = NULL;
+    life->looks = 0;
+    life->failures = 0;
+    life->unparked = 0;
+    life->fn = fn;
+    life->arg = arg;
+    life->on_end = NULL;
+    life->site = site;
+    life->body.outer = &fiber->loop->root;
+}
+
+/* Make a fiber of a record and a stack. It is in no queue, and not yet one of
+ * the run's: on any thread. */
+static inline void px__fiber_born(px_fiber *fiber, px_loop *loop,
+                                  struct px_life *life, px_fn fn, void *arg,
+                                  unsigned flags, const void *site)
+{
+    px_scope *body = &life->body;
+
+    fiber->loop = loop;
+    fiber->life = life;
+    fiber->waiter.queue = NULL;
+    body->inner = NULL;
+    body->fiber = fiber;
+    body->children = NULL;
+    body->deadline = PX_FOREVER;
+    body->flags = PX_SCOPE_BODY;
+    body->groups = 0;
+    body->check = 0;
+    body->run = (uint32_t)loop->run;
+    px__fiber_reborn(fiber, fn, arg, flags, site);
+}
+
+/* The rest of it, on the run's thread: count it, and give it its id. The new
+ * context begins below `top`. */
+static inline void px__enlist(px_loop *loop, px_fiber *fiber, char *top)
+{
+    fiber->sp =
+        px__context_make(top, fiber->life->stack.low, loop->hooks->body, fiber);
+    fiber->id = loop->next_id++;
+    loop->alive++;
+    PX_NOTE_BIRTH(
+        fiber, fiber->life->stack.low,
+        (size_t)(px__stack_top(&fiber->life->stack) - fiber->life->stack.low));
+    PX_NOTE_NAME(fiber, px_name(fiber));
+}
+
+/* Reclaim the record of a fiber that has ended, if nobody needs it: it is
+ * detached or awaited, not kept by its awaiter, holds no mutex, and its stack
+ * has been given back. Else that is done by whoever needs it last. */
 void px__forget(px_fiber *fiber);
 /* Give the stack of the fiber that ended last back. */
-void px__bury(px_loop *loop);
+void px__bury_zombie(px_loop *loop);
+static inline void px__bury(px_loop *loop)
+{
+    if (loop->zombie)
+        px__bury_zombie(loop);
+}
 
 /* Try to let a parked fiber go. False if it is not parked, or must stay. */
 static inline bool px__interrupt(px_fiber *fiber, int code)

@@ -45,25 +45,45 @@ static inline bool is_above_limit(const px_sem *sem, int64_t want)
     return sem->bound && want > limit_of(sem);
 }
 
-/* Restore I1 after permits were added or the first waiter left. Returns 0. */
-static PX_NOINLINE int serve(px_sem *sem)
+static PX_NOINLINE int serve_all(px_sem *sem)
 {
     while (sem->waiters.head) {
         struct px_waiter *first = sem->waiters.head;
 
         if (first->want > sem->count)
             break; /* not even for a smaller one behind: that could starve it */
-        if (first->fiber->waiting == &down_class)
+        if (px__waiter_fiber(first)->waiting == &down_class)
             sem->count -= first->want;
         (void)px__waitq_wake(first, 0);
     }
     return 0;
 }
 
+/* Restore I1 after permits were added or the first waiter left. Returns 0.
+ * Mostly it is one permit, and goes to the first. */
+static inline int serve(px_sem *sem)
+{
+    struct px_waiter *first = sem->waiters.head;
+
+    if (!first)
+        return 0;
+    if (first->want == sem->count &&
+        px__waiter_fiber(first)->waiting == &down_class) {
+        sem->count = 0;
+        return px__waitq_wake(first, 0);
+    }
+    return serve_all(sem);
+}
+
 /* An interrupted fiber is off its queue; those behind it may now fit. */
 static void on_abandon(void *sem)
 {
     (void)serve(sem);
+}
+
+static inline uint64_t arrival(const struct px_waiter *waiter)
+{
+    return px__waiter_fiber(waiter)->life->arrival;
 }
 
 /* Put `waiter` before `after`, or last if that is NULL. */
@@ -95,7 +115,7 @@ static void move(px_waitq *from, px_waitq *to, int64_t most, bool above)
         next = w->next;
         if ((w->want > most) != above)
             continue;
-        while (after && after->arrival < w->arrival)
+        while (after && arrival(after) < arrival(w))
             after = after->next;
         px__waitq_remove(w);
         insert_before(to, after, w);
@@ -128,7 +148,7 @@ static int wait_in_turn(px_sem *sem, px_fiber *self,
 {
     if (sem->closed)
         return PX_ECLOSED;
-    self->waiter.arrival = ++sem->arrivals;
+    self->life->arrival = ++sem->arrivals;
     return px__waitq_wait(is_above_limit(sem, want) ? &sem->passed
                                                     : &sem->waiters,
                           self, waiting, sem, want);
@@ -144,7 +164,7 @@ static PX_NOINLINE int down_attentively(px_sem *sem, px_fiber *self,
                                         const struct px_wait_class *waiting,
                                         int64_t want)
 {
-    int err = px__look(self);
+    int err = px__cancellation_point(self);
 
     if (err || want == 0)
         return err;
@@ -330,10 +350,10 @@ size_t px_sem_waiter_ids(const px_sem *sem, px_fid *out, size_t cap)
     b = sem->passed.head;
     while (a || b) {
         const struct px_waiter **first =
-            !b || (a && a->arrival < b->arrival) ? &a : &b;
+            !b || (a && arrival(a) < arrival(b)) ? &a : &b;
 
         if (count < cap && out)
-            out[count] = (*first)->fiber->id;
+            out[count] = px__waiter_fiber(*first)->id;
         count++;
         *first = (*first)->next;
     }

@@ -28,16 +28,9 @@ static size_t room_for_arg(size_t size)
            2;
 }
 
-int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
-                   px_fn fn, void *arg)
+static PX_NOINLINE int check_options(const px_spawn_options *options,
+                                     const void *arg)
 {
-    memset(birth, 0, sizeof(*birth));
-    birth->fn = fn;
-    birth->arg = arg;
-    if (!fn)
-        return PX_EINVAL;
-    if (!options)
-        return 0;
     for (size_t i = 0; i < 4; i++) {
         if (options->reserved[i])
             return PX_EINVAL;
@@ -47,37 +40,44 @@ int px__birth_from(struct px_birth *birth, const px_spawn_options *options,
     if (options->arg_size &&
         (!arg || options->arg_size > room_for_arg(options->stack_size)))
         return PX_EINVAL;
-    birth->name = options->name;
-    birth->stack_size = options->stack_size;
-    birth->arg_size = options->arg_size;
     return 0;
+}
+
+int px__check_birth(const px_spawn_options *options, px_fn fn, void *arg)
+{
+    if (!fn)
+        return PX_EINVAL;
+    return options ? check_options(options, arg) : 0;
 }
 
 /* An awaiter's handle is good until its px_await() has returned: it keeps the
  * record until it awaits the next, or ends. */
-static void keep_for(px_fiber *awaiter, px_fiber *ended)
+static inline void keep_for(px_fiber *awaiter, px_fiber *ended)
 {
-    px_fiber *before = awaiter->kept;
+    px_fiber *before = awaiter->life->kept;
 
     if (before) {
-        before->flags &= (uint8_t)~PX_FIBER_KEPT;
+        before->flags &= (uint16_t)~PX_FIBER_KEPT;
         px__forget(before);
     }
-    awaiter->kept = ended;
+    awaiter->life->kept = ended;
     if (ended)
         ended->flags |= PX_FIBER_KEPT;
 }
 
-static void end(px_fiber *self, int result)
+static inline void end(px_fiber *self, int result)
 {
     px_loop *loop = self->loop;
     px_fiber *awaiter = self->awaiter;
 
-    keep_for(self, NULL);
+    if (PX_UNLIKELY(self->life->groups != 0))
+        px__panic("px_run", "the body returned with an open group");
+    if (self->life->kept)
+        keep_for(self, NULL);
     px__scope_leave_body(self);
-    if (self->on_end)
-        self->on_end(self, result);
-    self->result = result;
+    if (self->life->on_end)
+        self->life->on_end(self, result);
+    self->verdict = result;
     self->state = PX_STATE_DONE;
     loop->alive--;
     loop->ended++;
@@ -87,8 +87,8 @@ static void end(px_fiber *self, int result)
         if (!(awaiter->flags & PX_FIBER_AWAITS_ALL)) {
             self->flags |= PX_FIBER_CONSUMED;
             keep_for(awaiter, self);
-            if (awaiter->result_out)
-                *awaiter->result_out = result;
+            if (awaiter->life->result_out)
+                *awaiter->life->result_out = result;
         }
         (void)px__ready(awaiter, 0);
     }
@@ -106,12 +106,11 @@ void px__spawn_body(void *fiber)
 {
     px_fiber *self = fiber;
     bool returned PX_CLEANUP(check_returned) = false;
-    px_scope body;
     int result;
 
     PX_NOTE_ARRIVAL(self);
-    px__scope_enter_body(&body, self);
-    result = self->fn(self->arg);
+    px__scope_enter_body(self);
+    result = self->life->fn(self->life->arg);
     returned = true;
     if (px__self != self)
         px__panic("px_run",
@@ -122,52 +121,91 @@ void px__spawn_body(void *fiber)
     px__depart(self);
 }
 
-int px__spawn(px_loop *loop, const struct px_birth *birth, px_fiber **out)
+/* Undo what px__spawn() has done so far. Returns NULL. */
+static PX_COLD px_fiber *unmake(px_loop *loop, px_fiber *fiber)
 {
-    size_t size =
-        birth->stack_size ? birth->stack_size : loop->options.stack_size;
+    struct px_stack *stack = &fiber->life->stack;
+
+    px__fiber_part(fiber);
+    px__stack_release(&loop->stacks, stack);
+    px__fiber_free(&loop->arena, fiber);
+    return NULL;
+}
+
+/* What only options can ask for. The top of what is left of the stack; NULL
+ * without memory. */
+static PX_NOINLINE char *furnish(px_fiber *fiber,
+                                 const px_spawn_options *options)
+{
     size_t copied =
-        (birth->arg_size + ARG_ALIGNMENT - 1) & ~(ARG_ALIGNMENT - 1);
+        (options->arg_size + ARG_ALIGNMENT - 1) & ~(ARG_ALIGNMENT - 1);
+    char *top = px__stack_top(&fiber->life->stack);
+
+    if (options->name && px__fiber_rename(fiber, options->name) != 0)
+        return NULL;
+    if (copied) {
+        top -= copied;
+        fiber->life->arg = memcpy(top, fiber->life->arg, options->arg_size);
+    }
+    return top;
+}
+
+/* A record and a stack; NULL without memory. */
+static PX_NOINLINE px_fiber *get(px_loop *loop, size_t size)
+{
+    px_fiber *fiber = px__fiber_new(&loop->arena);
+    struct px_stack *stack;
+
+    if (!fiber)
+        return NULL;
+    stack = px__stack_acquire(&loop->stacks, size);
+    if (!stack) {
+        fiber->name_kept = NULL;
+        px__fiber_free(&loop->arena, fiber);
+        return NULL;
+    }
+    fiber->life = px__life_of(stack);
+    return fiber;
+}
+
+static inline px_fiber *make(px_loop *loop, const px_spawn_options *options,
+                             px_fn fn, void *arg, unsigned flags,
+                             const void *site)
+{
+    size_t size = options ? options->stack_size : 0;
     px_fiber *fiber;
     char *top;
 
-    if (loop->options.max_fibers && loop->alive >= loop->options.max_fibers)
-        return PX_ENOMEM;
+    if (PX_UNLIKELY(loop->alive >= loop->options.max_fibers))
+        return NULL;
     px__bury(loop);
-    fiber = px__fiber_new(&loop->arena);
-    if (!fiber)
-        return PX_ENOMEM;
-    if (px__stack_acquire(&loop->stacks, size, &fiber->stack) != 0) {
-        px__fiber_free(&loop->arena, fiber);
-        return PX_ENOMEM;
+    fiber = loop->spare;
+    if (PX_LIKELY(fiber && !size)) {
+        loop->spare = fiber->next;
+        loop->usual->warm_count--;
+        px__fiber_reborn(fiber, fn, arg, flags | PX_FIBER_USUAL, site);
+    } else {
+        fiber = get(loop, size ? size : loop->options.stack_size);
+        if (PX_UNLIKELY(!fiber))
+            return NULL;
+        if (!size && loop->usual)
+            flags |= PX_FIBER_USUAL;
+        px__fiber_born(fiber, loop, fiber->life, fn, arg, flags, site);
     }
-    if (birth->name && px__fiber_rename(fiber, birth->name) != 0) {
-        px__stack_release(&loop->stacks, fiber->stack);
-        px__fiber_free(&loop->arena, fiber);
-        return PX_ENOMEM;
+    top = px__stack_top(&fiber->life->stack);
+    if (PX_UNLIKELY(options)) {
+        top = furnish(fiber, options);
+        if (!top)
+            return unmake(loop, fiber);
     }
-    fiber->loop = loop;
-    fiber->flags = birth->flags;
-    fiber->waiter.fiber = fiber;
-    fiber->fn = birth->fn;
-    fiber->arg = birth->arg;
-    fiber->birth_scope = birth->scope ? birth->scope : &loop->root;
-    fiber->on_end = birth->on_end;
-    fiber->owner = birth->owner;
-    fiber->site = birth->site;
-    top = fiber->stack.top;
-    if (copied) {
-        top -= copied;
-        fiber->arg = memcpy(top, birth->arg, birth->arg_size);
-    }
-    fiber->sp =
-        px__context_make(top, fiber->stack.low, loop->hooks->body, fiber);
-    PX_NOTE_BIRTH(fiber, fiber->stack.low,
-                  (size_t)(fiber->stack.top - fiber->stack.low));
-    PX_NOTE_NAME(fiber, fiber->name ? fiber->name : "");
-    px__enlist(loop, fiber);
-    *out = fiber;
-    return 0;
+    px__enlist(loop, fiber, top);
+    return fiber;
+}
+
+px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
+                    void *arg, unsigned flags, const void *site)
+{
+    return make(loop, options, fn, arg, flags, site);
 }
 
 int px__begin(px_fiber *self, px_fiber *fiber, bool queued)
@@ -182,24 +220,22 @@ static inline int spawn(px_fiber **out, const px_spawn_options *options,
                         px_fn fn, void *arg, const void *site)
 {
     px_fiber *self = px__self, *fiber;
-    struct px_birth birth;
-    int err = px__birth_from(&birth, options, fn, arg);
+    int err = px__check_birth(options, fn, arg);
 
-    if (err)
+    if (PX_UNLIKELY(err))
         return err;
-    if (!px__is_fiber(self))
+    if (PX_UNLIKELY(!px__is_fiber(self)))
         return PX_ENOFIBER;
-    birth.flags = out ? 0 : PX_FIBER_DETACHED;
-    birth.site = site;
-    err = px__spawn(self->loop, &birth, &fiber);
-    if (err)
-        return err;
+    fiber =
+        make(self->loop, options, fn, arg, out ? 0 : PX_FIBER_DETACHED, site);
+    if (PX_UNLIKELY(!fiber))
+        return PX_ENOMEM;
     if (out)
         *out = fiber;
     return px__begin(self, fiber, options && options->queued);
 }
 
-int px_spawn(px_fiber **out, px_fn fn, void *arg)
+PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
 {
     return spawn(out, NULL, fn, arg, __builtin_return_address(0));
 }

@@ -4,8 +4,8 @@
  *
  * A slab is one mapping, cut into slots of the same size:
  *
- *     | guard | usable ................................ | spare |
- *             ^ low                                  ^ top
+ *     | guard | usable ........................ | head | shift |
+ *             ^ low                             ^ top: px_stack
  *
  * Slots are carved one after the other; carving is when the guard is set, so
  * a slab's size costs address space and nothing else. Light guards
@@ -16,10 +16,10 @@
  *
  * Stack tops are shifted by a multiple of 64 bytes, another one for each slot:
  * with all of them page aligned, a thousand fibers' frames would compete for
- * the same few sets of the cache. The spare bytes are there for the shift, so
- * that what was asked for is always usable.
+ * the same few sets of the cache. Head and shift are beyond what was asked for,
+ * which is always usable.
  *
- * Freed stacks are linked through their own top, which is resident anyway.
+ * Freed stacks are linked through their own heads, which are resident anyway.
  * When they could hold more than WARM_BYTES, a freed stack's pages go back to
  * the system, and what is left of it is an index in its slab.
  */
@@ -56,14 +56,9 @@
 #define LIGHT_GUARD ((size_t)1 << 20)
 #define FIRST_SLAB 16
 #define LARGEST_SLAB 65536
-#define SHIFTS 31 /* times 64 bytes: just below half a page */
-#define SPARE ((size_t)2048)
+#define LINE ((size_t)64)
+#define SHIFTS 31 /* lines: just below half a page */
 #define NONE UINT32_MAX
-
-struct px_free_stack {
-    struct px_free_stack *next;
-    struct px_stack stack;
-};
 
 struct px_slab {
     struct px_slab *next;      /* in the pool */
@@ -151,11 +146,14 @@ static unsigned size_class(size_t size, size_t page, size_t *rounded)
     return doubling * 4 + (unsigned)step;
 }
 
-void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, bool wipe)
+void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, size_t head,
+                         bool wipe)
 {
     memset(pool, 0, sizeof(*pool));
     pool->page = (size_t)sysconf(_SC_PAGESIZE);
     pool->guard = round_up(guard ? guard : 1, pool->page);
+    pool->head = head;
+    pool->valgrind = px__under_valgrind();
     pool->wipe = wipe;
     (void)pthread_once(&once, once_per_process);
 }
@@ -200,7 +198,8 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
                                 struct px_stack_class *class, size_t usable)
 {
     struct px_slab *slab = calloc(1, sizeof(*slab));
-    size_t slot = pool->guard + usable + round_up(SPARE, pool->page);
+    size_t slot = pool->guard + usable +
+                  round_up(pool->head + (SHIFTS - 1) * LINE, pool->page);
     size_t count = class->made < FIRST_SLAB     ? FIRST_SLAB
                    : class->made > LARGEST_SLAB ? LARGEST_SLAB
                                                 : class->made;
@@ -212,10 +211,9 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
     while (!(slab->base = map(slot * count)) && count > 1)
         count /= 2; /* an address space with a limit */
     slab->after = malloc(count * sizeof(*slab->after));
-    if (px__under_valgrind())
+    if (pool->valgrind)
         slab->valgrind = calloc(count, sizeof(*slab->valgrind));
-    if (!slab->base || !slab->after ||
-        (px__under_valgrind() && !slab->valgrind)) {
+    if (!slab->base || !slab->after || (pool->valgrind && !slab->valgrind)) {
         if (slab->base)
             (void)munmap(slab->base, slot * count);
         free(slab->after);
@@ -237,40 +235,41 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
 
 static size_t shift_of(uint32_t index)
 {
-    return ((size_t)shift_start + (size_t)index * 193) % SHIFTS * 64;
+    return ((size_t)shift_start + (size_t)index * 193) % SHIFTS * LINE;
 }
 
-static struct px_stack stack_at(struct px_slab *slab, uint32_t index)
+/* The one of that index, whose memory is zero. */
+static struct px_stack *stack_at(const struct px_stack_pool *pool,
+                                 struct px_slab *slab, uint32_t index)
 {
-    struct px_stack stack;
     char *slot = slab->base + slab->slot * index;
+    char *top = slot + slab->slot - shift_of(index) - pool->head;
+    struct px_stack *stack = (struct px_stack *)(void *)top;
 
-    stack.low = slot + slab->guard;
-    stack.top = slot + slab->slot - shift_of(index);
-    stack.slab = slab;
+    stack->low = slot + slab->guard;
+    stack->slab = slab;
     return stack;
 }
 
-static bool carve(struct px_slab *slab, struct px_stack *out)
+static struct px_stack *carve(const struct px_stack_pool *pool,
+                              struct px_slab *slab)
 {
-    struct px_stack stack = stack_at(slab, slab->carved);
+    char *slot = slab->base + slab->slot * slab->carved;
 
-    if (!set_guard(stack.low - slab->guard, slab->guard))
-        return false;
+    if (!set_guard(slot, slab->guard))
+        return NULL;
     if (slab->valgrind)
-        slab->valgrind[slab->carved] = px__valgrind_stack(
-            stack.low,
-            slab->base + slab->slot * ((size_t)slab->carved + 1) - 1);
-    slab->carved++;
+        slab->valgrind[slab->carved] =
+            px__valgrind_stack(slot + slab->guard, slot + slab->slot - 1);
     slab->class->made++;
-    *out = stack;
-    return true;
+    return stack_at(pool, slab, slab->carved++);
 }
 
-static struct px_stack take_cold(struct px_stack_class *class)
+static struct px_stack *take_cold(const struct px_stack_pool *pool,
+                                  struct px_stack_class *class)
 {
     struct px_slab *slab = class->cold;
-    struct px_stack stack = stack_at(slab, slab->cold);
+    struct px_stack *stack = stack_at(pool, slab, slab->cold);
 
     slab->cold = slab->after[slab->cold];
     if (slab->cold == NONE) {
@@ -280,51 +279,72 @@ static struct px_stack take_cold(struct px_stack_class *class)
     return stack;
 }
 
-static PX_COLD int acquire_new(struct px_stack_pool *pool,
-                               struct px_stack_class *class, size_t usable,
-                               struct px_stack *out)
+static PX_COLD struct px_stack *acquire_new(struct px_stack_pool *pool,
+                                            size_t size)
 {
     int saved = errno;
-    bool ok = true;
+    size_t usable;
+    struct px_stack_class *class =
+        &pool->classes[size_class(size, pool->page, &usable)];
+    struct px_stack *stack = NULL;
 
     if (class->cold) {
-        *out = take_cold(class);
+        stack = take_cold(pool, class);
     } else {
         if (!class->carving || class->carving->carved == class->carving->count)
             class->carving = slab_new(pool, class, usable);
-        ok = class->carving && carve(class->carving, out);
+        if (class->carving)
+            stack = carve(pool, class->carving);
     }
     errno = saved;
-    return ok ? 0 : PX_ENOMEM;
+    return stack;
 }
 
-int px__stack_acquire(struct px_stack_pool *pool, size_t size,
-                      struct px_stack *out)
+struct px_stack_class *px__stack_class(struct px_stack_pool *pool, size_t size)
 {
     size_t usable;
-    struct px_stack_class *class;
-    struct px_free_stack *warm;
+    struct px_stack_class *class =
+        &pool->classes[size_class(size, pool->page, &usable)];
 
-    if (size > PX_STACK_MAXIMUM)
-        return PX_ENOMEM;
-    class = &pool->classes[size_class(size, pool->page, &usable)];
-    warm = class->warm;
-    if (PX_UNLIKELY(!warm))
-        return acquire_new(pool, class, usable, out);
-    class->warm = warm->next;
-    class->warm_count--;
-    *out = warm->stack;
-    px__valgrind_reuse(out->low, (size_t)(out->top - out->low));
-    return 0;
+    class->warm_most = WARM_BYTES / usable;
+    return class;
 }
 
-static PX_COLD void release_pages(struct px_stack stack)
+/* Nearly always the same size is asked for. */
+static PX_COLD bool choose_class(struct px_stack_pool *pool, size_t size)
 {
-    struct px_slab *slab = stack.slab;
-    uint32_t index = (uint32_t)((size_t)(stack.low - slab->base) / slab->slot);
+    if (size > PX_STACK_MAXIMUM)
+        return false;
+    pool->last = px__stack_class(pool, size);
+    pool->last_size = size;
+    return true;
+}
+
+struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size)
+{
+    struct px_stack_class *class;
+    struct px_stack *stack;
+
+    if (PX_UNLIKELY(size != pool->last_size || !pool->last) &&
+        !choose_class(pool, size))
+        return NULL;
+    class = pool->last;
+    stack = class->warm;
+    if (PX_UNLIKELY(!stack))
+        return acquire_new(pool, size);
+    class->warm = stack->next;
+    class->warm_count--;
+    return stack;
+}
+
+static PX_COLD void release_pages(struct px_stack *stack)
+{
+    struct px_slab *slab = stack->slab;
+    char *low = stack->low;
+    uint32_t index = (uint32_t)((size_t)(low - slab->base) / slab->slot);
     int saved = errno;
 
-    (void)madvise(stack.low, slab->slot - slab->guard, MADV_DONTNEED);
+    (void)madvise(low, slab->slot - slab->guard, MADV_DONTNEED);
     errno = saved;
     slab->after[index] = slab->cold;
     slab->cold = index;
@@ -335,23 +355,26 @@ static PX_COLD void release_pages(struct px_stack stack)
     }
 }
 
-void px__stack_release(struct px_stack_pool *pool, struct px_stack stack)
+void px__stack_forget_frames(struct px_stack *stack)
 {
-    struct px_stack_class *class = stack.slab->class;
-    struct px_free_stack *warm;
+    px__valgrind_reuse(stack->low, (size_t)(px__stack_top(stack) - stack->low));
+}
 
-    px__note_stack_clean(stack.low, (size_t)(stack.top - stack.low));
-    px__valgrind_reuse(stack.low, (size_t)(stack.top - stack.low));
-    if (pool->wipe)
-        memset(stack.low, 0, (size_t)(stack.top - stack.low));
-    if (PX_UNLIKELY(class->warm_count * stack.slab->usable >= WARM_BYTES)) {
+void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack)
+{
+    struct px_stack_class *class = stack->slab->class;
+    size_t used = (size_t)(px__stack_top(stack) - stack->low);
+
+    px__note_stack_clean(stack->low, used);
+    px__stack_used(pool, stack);
+    if (PX_UNLIKELY(pool->wipe))
+        memset(stack->low, 0, used);
+    if (PX_UNLIKELY(class->warm_count >= class->warm_most)) {
         release_pages(stack);
         return;
     }
-    warm = (struct px_free_stack *)(void *)(stack.top - sizeof(*warm));
-    warm->next = class->warm;
-    warm->stack = stack;
-    class->warm = warm;
+    stack->next = class->warm;
+    class->warm = stack;
     class->warm_count++;
 }
 

@@ -20,37 +20,70 @@
 
 struct px_slab;
 
+/* It lies at the top of the stack that it describes, and what is used of that
+ * ends where it begins. Above it are the bytes that the pool was told to keep
+ * for its owner: of a stack never used they are zero, of another as they were.
+ */
 struct px_stack {
+    struct px_stack *next; /* among the free */
     char *low; /* the lowest byte that may be used; the guard ends below it */
-    char *top; /* 16-byte aligned; shifted, see stack.c */
     struct px_slab *slab;
 };
 
+/* Aligned as a cache line. */
+static inline char *px__stack_top(struct px_stack *stack)
+{
+    return (char *)stack;
+}
+
 #define PX_STACK_CLASSES 136
+
+/* Stacks of one size. */
+struct px_stack_class {
+    struct px_stack
+        *warm; /* free; whoever keeps warm ones himself counts them */
+    size_t warm_count;
+    size_t warm_most;
+    struct px_slab *carving; /* has stacks never used */
+    struct px_slab *cold;    /* slabs with stacks whose pages went back */
+    size_t made;
+};
 
 struct px_stack_pool {
     struct px_slab *slabs; /* all of them, newest first */
-    struct px_stack_class {
-        struct px_slab *carving; /* has stacks never used */
-        struct px_free_stack *warm;
-        struct px_slab *cold; /* slabs with stacks whose pages went back */
-        size_t warm_count;
-        size_t made;
-    } classes[PX_STACK_CLASSES];
-    size_t guard; /* bytes, whole pages */
+    struct px_stack_class classes[PX_STACK_CLASSES];
+    struct px_stack_class *last; /* what was asked for last, */
+    size_t last_size;            /* and by which size */
+    size_t guard;                /* bytes, whole pages */
+    size_t head;                 /* bytes at the top, px_stack included */
     size_t page;
     bool wipe;
+    bool valgrind;
 };
 
-void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, bool wipe);
+/* `head` bytes, whole cache lines, are the owner's; px_stack is the first of
+ * them. */
+void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, size_t head,
+                         bool wipe);
 void px__stack_pool_close(struct px_stack_pool *pool);
 
-/* A stack with at least `size` usable bytes and a guard below it: 0, or
- * PX_ENOMEM. errno is kept. */
-int px__stack_acquire(struct px_stack_pool *pool, size_t size,
-                      struct px_stack *out);
+/* A stack with at least `size` usable bytes and a guard below it; NULL without
+ * memory. errno is kept. */
+struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size);
 /* Give a stack back. Not the one that this code runs on. */
-void px__stack_release(struct px_stack_pool *pool, struct px_stack stack);
+void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack);
+
+/* What valgrind knows of the frames that were on a stack is over. */
+void px__stack_forget_frames(struct px_stack *stack);
+static inline void px__stack_used(const struct px_stack_pool *pool,
+                                  struct px_stack *stack)
+{
+    if (pool->valgrind)
+        px__stack_forget_frames(stack);
+}
+
+/* The class of a size. */
+struct px_stack_class *px__stack_class(struct px_stack_pool *pool, size_t size);
 
 /* How many bytes a stack was made to hold. */
 size_t px__stack_size(const struct px_stack *stack);

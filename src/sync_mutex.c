@@ -48,7 +48,7 @@ static PX_NOINLINE int lock_attentively(px_mutex *mutex, px_fiber *self)
 
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    err = px__look(self);
+    err = px__cancellation_point(self);
     if (err)
         return err;
     if (!mutex->owner) {
@@ -128,7 +128,7 @@ PX_HOT int px_mutex_unlock(px_mutex *mutex)
         mutex->owner = 0;
         return 0;
     }
-    give_to(mutex, first->fiber);
+    give_to(mutex, px__waiter_fiber(first));
     return px__waitq_wake(first, 0);
 }
 

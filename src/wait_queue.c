@@ -52,7 +52,7 @@ PX_HOT int px__waitq_wait(px_waitq *queue, px_fiber *self,
 PX_HOT int px__waitq_wake(struct px_waiter *waiter, int verdict)
 {
     take_off(waiter);
-    return px__ready(waiter->fiber, verdict);
+    return px__ready(px__waiter_fiber(waiter), verdict);
 }
 
 void px__waitq_wake_all(px_waitq *queue, int verdict)
@@ -90,7 +90,7 @@ size_t px__waitq_ids(const px_waitq *queue, px_fid *out, size_t cap)
 
     for (const struct px_waiter *w = queue->head; w; w = w->next) {
         if (count < cap && out)
-            out[count] = w->fiber->id;
+            out[count] = px__waiter_fiber(w)->id;
         count++;
     }
     return count;
@@ -99,7 +99,7 @@ size_t px__waitq_ids(const px_waitq *queue, px_fid *out, size_t cap)
 struct px_waiter *px__waitq_find(const px_waitq *queue, px_fid id)
 {
     for (struct px_waiter *w = queue->head; w; w = w->next) {
-        if (w->fiber->id == id)
+        if (px__waiter_fiber(w)->id == id)
             return w;
     }
     return NULL;

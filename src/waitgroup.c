@@ -63,16 +63,14 @@ int px_waitgroup_done(px_waitgroup *wg)
 static void report(px_fiber *self, int result)
 {
     (void)result;
-    (void)px_waitgroup_add(self->owner, -1);
+    (void)px_waitgroup_add(self->life->owner, -1);
 }
 
 int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
 {
     px_fiber *self = px__self, *fiber;
-    struct px_birth birth;
-    int err = px__birth_from(&birth, NULL, fn, arg);
 
-    if (err || !wg)
+    if (!fn || !wg)
         return PX_EINVAL;
     PX_CHECK(wg, "px_waitgroup_go");
     if (!px__is_fiber(self))
@@ -81,13 +79,12 @@ int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
         return PX_ENEGATIVE;
     if (wg->count == INT64_MAX)
         return PX_EOVERFLOW;
-    birth.flags = PX_FIBER_DETACHED;
-    birth.on_end = report;
-    birth.owner = wg;
-    birth.site = __builtin_return_address(0);
-    err = px__spawn(self->loop, &birth, &fiber);
-    if (err)
-        return err;
+    fiber = px__spawn(self->loop, NULL, fn, arg, PX_FIBER_DETACHED,
+                      __builtin_return_address(0));
+    if (!fiber)
+        return PX_ENOMEM;
+    fiber->life->on_end = report;
+    fiber->life->owner = wg;
     wg->count++;
     return px__begin(self, fiber, false);
 }

@@ -319,15 +319,29 @@ static void R95_a_cancelled_awaiter_is_forgotten_at_that_moment(void **state)
     assert_log("canceled 0 ");
 }
 
+struct closing_door {
+    px_sem gate;
+    bool passed;
+};
+
+static int pass(void *arg)
+{
+    struct closing_door *door = arg;
+    int err = px_sem_down(&door->gate);
+
+    door->passed = true;
+    return err;
+}
+
 static int end_while_awaiter_is_cancelled(void *arg)
 {
-    px_sem gate = PX_SEM_INIT(0);
-    px_fiber *target = start_handle(down, &gate);
+    struct closing_door door = {.gate = PX_SEM_INIT(0)};
+    px_fiber *target = start_handle(pass, &door);
     px_fiber *awaiter = start_handle(await_it, target);
 
     (void)arg;
-    EXPECT_EQ(px_sem_up(&gate), 0);
-    while (!px_is_done(target))
+    EXPECT_EQ(px_sem_up(&door.gate), 0);
+    while (!door.passed) /* the handle is the awaiter's to use */
         EXPECT_EQ(px_yield(), 0);
     /* the target's end has woken the awaiter: that stands */
     EXPECT_EQ(px_cancel(awaiter), 0);

@@ -349,9 +349,9 @@ static void R62_an_owner_that_has_ended_is_named(void **state)
     assert_golden(
         "  fiber 0 waits for mutex #1, held by fiber 1 'loader', which has "
         "ended, behind 1, for 0.000 s\n"
-        "  fiber 1 'loader' ended, holding 1 mutex, spawned at SITE\n"
         "  fiber 2 waits for mutex #1, held by fiber 1 'loader', which has "
-        "ended, for 0.000 s, spawned at SITE\n");
+        "ended, for 0.000 s, spawned at SITE\n"
+        "  fiber 1 'loader' ended, holding 1 mutex, spawned at SITE\n");
 }
 
 static int await_owner_and_wait(void *arg)

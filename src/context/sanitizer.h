@@ -312,4 +312,14 @@ static inline void px__valgrind_reuse(void *low, size_t size)
 }
 #endif
 
+/* Whether a tool keeps something of each fiber, that ends with it. */
+static inline int px__fibers_are_watched(void)
+{
+#if defined(PX_SANITIZED)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 #endif

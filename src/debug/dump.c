@@ -61,10 +61,12 @@ static void add_seconds(struct text *text, px_nsec time)
 
 static const px_fiber *find(const px_loop *loop, px_fid id)
 {
-    const px_fiber *fiber = loop->all_first;
+    struct px_fiber_cursor cursor = px__fibers_begin(&loop->arena);
+    const px_fiber *fiber;
 
-    while (fiber && fiber->id != id)
-        fiber = fiber->all_next;
+    do
+        fiber = px__fibers_next(&cursor);
+    while (fiber && fiber->id != id);
     return fiber;
 }
 
@@ -259,8 +261,11 @@ static void add_site(struct text *text, const void *site)
 
 static void add_line(struct text *text, const px_fiber *fiber)
 {
-    static const char *const states[] = {"new", "ready", "running", "parked",
-                                         "ended"};
+    static const char *const states[] = {
+        [PX_STATE_NEW] = "new",         [PX_STATE_READY] = "ready",
+        [PX_STATE_RUNNING] = "running", [PX_STATE_PARKED] = "parked",
+        [PX_STATE_DONE] = "ended",
+    };
 
     text->length = 0;
     add(text, "  ");
@@ -269,14 +274,14 @@ static void add_line(struct text *text, const px_fiber *fiber)
         add(text, " waits for ");
         add_wait(text, fiber);
         add(text, ", for ");
-        add_seconds(text, fiber->loop->now - fiber->since);
+        add_seconds(text, fiber->loop->now - fiber->life->since);
     } else {
         add(text, " %s", states[fiber->state]);
     }
     if (fiber->state == PX_STATE_DONE && fiber->locks)
         add(text, ", holding %u mutex%s", fiber->locks,
             fiber->locks == 1 ? "" : "es");
-    add_site(text, fiber->site);
+    add_site(text, fiber->life ? fiber->life->site : fiber->site_kept);
     add(text, "\n");
 }
 
@@ -310,47 +315,61 @@ static void write_cycle(const px_fiber *first, FILE *to)
 }
 
 /* Everybody has one blocker at most, so from each fiber there is one way to go.
- * Each walk marks what it passes; coming upon its own mark is a cycle. */
-static void write_cycles(px_loop *loop, FILE *to)
+ * Each walk leaves its sign; coming upon its own is a cycle. */
+static void write_cycles(px_fiber *list, FILE *to)
 {
-    for (px_fiber *start = loop->all_first; start; start = start->all_next) {
+    for (px_fiber *start = list; start; start = start->life->mark) {
         px_fiber *fiber = start;
 
-        while (fiber && !fiber->mark) {
-            fiber->mark = start;
+        while (fiber && fiber->life && !fiber->life->seen) {
+            fiber->life->seen = start;
             fiber = blocker_of(fiber);
         }
-        if (fiber && fiber->mark == start)
+        if (fiber && fiber->life && fiber->life->seen == start)
             write_cycle(fiber, to);
     }
-    for (px_fiber *f = loop->all_first; f; f = f->all_next)
-        f->mark = NULL;
+    for (px_fiber *f = list; f; f = f->life->mark)
+        f->life->seen = NULL;
+}
+
+static void take_apart(px_fiber *list)
+{
+    while (list) {
+        px_fiber *fiber = list;
+
+        list = fiber->life->mark;
+        fiber->life->mark = NULL;
+    }
 }
 
 void px__dump_deadlock(px_loop *loop, FILE *to)
 {
+    px_fiber *list = px__fibers_alive(&loop->arena);
     struct text text = {.length = 0};
     size_t parked = 0;
 
-    for (const px_fiber *f = loop->all_first; f; f = f->all_next)
+    for (const px_fiber *f = list; f; f = f->life->mark)
         parked += f->state == PX_STATE_PARKED;
     add(&text,
         "parataxis: deadlock: %zu fiber%s parked, and nothing can wake %s\n",
         parked, parked == 1 ? " is" : "s are", parked == 1 ? "it" : "them");
     (void)fputs(text.line, to);
-    for (const px_fiber *f = loop->all_first; f; f = f->all_next) {
+    for (const px_fiber *f = list; f; f = f->life->mark) {
         if (f->state != PX_STATE_PARKED)
             continue;
         add_line(&text, f);
         (void)fputs(text.line, to);
     }
-    write_cycles(loop, to);
+    write_cycles(list, to);
+    take_apart(list);
     (void)fflush(to);
 }
 
 int px_dump(FILE *to)
 {
     px_loop *loop = px__loop;
+    struct px_fiber_cursor cursor;
+    px_fiber *list;
     struct text text;
     int saved = errno;
 
@@ -359,13 +378,20 @@ int px_dump(FILE *to)
     if (!loop)
         return PX_ENOFIBER;
     (void)px__time(loop);
-    for (const px_fiber *f = loop->all_first; f; f = f->all_next) {
-        if (f->state == PX_STATE_DONE && f->locks == 0)
+    list = px__fibers_alive(&loop->arena);
+    for (const px_fiber *f = list; f; f = f->life->mark) {
+        add_line(&text, f);
+        (void)fputs(text.line, to);
+    }
+    write_cycles(list, to);
+    take_apart(list);
+    cursor = px__fibers_begin(&loop->arena);
+    for (const px_fiber *f; (f = px__fibers_next(&cursor));) {
+        if (f->state != PX_STATE_DONE || f->locks == 0)
             continue;
         add_line(&text, f);
         (void)fputs(text.line, to);
     }
-    write_cycles(loop, to);
     errno = saved;
     return 0;
 }

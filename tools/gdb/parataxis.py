@@ -128,10 +128,21 @@ def current_loop():
 
 
 def fibers(loop):
-    fiber = loop["all_first"]
-    while int(fiber) != 0:
-        yield fiber
-        fiber = fiber["all_next"]
+    """Every record that is a fiber, in the order of the ids."""
+    found = []
+    chunk = loop["arena"]["chunks"]
+    while int(chunk) != 0:
+        found += [(chunk["fibers"] + i).dereference().address
+                  for i in range(int(chunk["count"]))]
+        chunk = chunk["next"]
+    found = [fiber for fiber in found if state_of(fiber) != "free"]
+    return sorted(found, key=lambda fiber: int(fiber["id"]))
+
+
+def part_of(fiber, alive, ended):
+    """A field of a fiber's life, or what is kept of it in the record."""
+    life = fiber["life"]
+    return life[alive] if int(life) else fiber[ended]
 
 
 def enumerator(value, prefix):
@@ -144,7 +155,8 @@ def state_of(fiber):
 
 
 def name_of(fiber):
-    return f"'{fiber['name'].string()}'" if int(fiber["name"]) else ""
+    name = part_of(fiber, "name", "name_kept")
+    return f"'{name.string()}'" if int(name) else ""
 
 
 def place(address):
@@ -175,11 +187,12 @@ def describe(loop, fiber):
         text += f" {name}"
     if state_of(fiber) == "parked":
         kind = enumerator(fiber["waiting"]["kind"], "PX_WAIT_")
-        waited = time_of(loop) - int(fiber["since"])
+        waited = time_of(loop) - int(fiber["life"]["since"])
         text += f"  in {kind}, {waited / 1e6:.3f} ms"
-    if int(fiber["site"]):
+    site = int(part_of(fiber, "site", "site_kept"))
+    if site:
         # The call is before the address that it returns to.
-        text += f"  spawned in {place(int(fiber['site']) - 1)}"
+        text += f"  spawned in {place(site - 1)}"
     return text.rstrip()
 
 
