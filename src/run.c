@@ -99,6 +99,7 @@ static void loop_free(px_loop *loop)
     px__io_close(loop);
     px__poller_close(&loop->poller);
     px__stack_pool_close(&loop->stacks);
+    px__heap_close(&loop->timers);
     free(loop);
 }
 

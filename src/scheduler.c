@@ -127,7 +127,7 @@ void px__timer_arm(px_fiber *fiber, px_nsec when)
 
 static void run_timers(px_loop *loop)
 {
-    struct px_heap_node *top = loop->timers.top;
+    struct px_heap_node *top = px__heap_top(&loop->timers);
     px_nsec now;
 
     if (!top)
@@ -140,7 +140,7 @@ static void run_timers(px_loop *loop)
         px__heap_remove(&loop->timers, top);
         fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
         loop->hooks->on_timer(fiber);
-        top = loop->timers.top;
+        top = px__heap_top(&loop->timers);
     }
 }
 
@@ -161,14 +161,16 @@ static PX_COLD void look_at_everything(px_loop *loop)
 static void look_around(px_loop *loop)
 {
     loop->countdown = PX_LOOK_AROUND - 1;
-    if (loop->timers.top || loop->io_waits > 0 || px__inbox_pending(loop))
+    if (!px__heap_is_empty(&loop->timers) || loop->io_waits > 0 ||
+        px__inbox_pending(loop))
         look_at_everything(loop);
 }
 
 static bool can_still_wake(px_loop *loop)
 {
-    return loop->timers.top || loop->io_waits > 0 || loop->offloads > 0 ||
-           px__inbox_held(loop) || px__inbox_pending(loop);
+    return !px__heap_is_empty(&loop->timers) || loop->io_waits > 0 ||
+           loop->offloads > 0 || px__inbox_held(loop) ||
+           px__inbox_pending(loop);
 }
 
 bool px__is_stalled(px_loop *loop)
@@ -180,7 +182,7 @@ bool px__is_stalled(px_loop *loop)
  * where time passes, and 0 then says that it has. */
 static px_nsec time_to_wait(px_loop *loop)
 {
-    const struct px_heap_node *top = loop->timers.top;
+    const struct px_heap_node *top = px__heap_top(&loop->timers);
     px_nsec until;
 
     if (!top)
@@ -330,8 +332,9 @@ static PX_NOINLINE int requeue_slowly(px_fiber *self, int verdict)
 /* Nobody can come to be ready, or it is soon enough to see at the next look. */
 static inline bool is_alone(const px_loop *loop)
 {
-    return loop->countdown >= 0 && !loop->shuffles && !loop->timers.top &&
-           loop->io_waits == 0 && !px__inbox_pending(loop);
+    return loop->countdown >= 0 && !loop->shuffles &&
+           px__heap_is_empty(&loop->timers) && loop->io_waits == 0 &&
+           !px__inbox_pending(loop);
 }
 
 PX_HOT int px__requeue(px_fiber *self, int verdict)

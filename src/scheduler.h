@@ -51,6 +51,14 @@ bool px__has_ready(const px_loop *loop);
  * `when`; disarm it if there is neither. */
 void px__timer_arm(px_fiber *fiber, px_nsec when);
 
+/* Before a fiber is made, for its timer: arming it allocates nothing. False
+ * without memory. */
+static inline bool px__make_room_for_timer(px_loop *loop)
+{
+    return PX_LIKELY(loop->alive < loop->timers.room) ||
+           px__heap_reserve(&loop->timers, 2 * loop->alive);
+}
+
 /* Read the loop's clock. */
 px_nsec px__time(px_loop *loop);
 /* A time that is not before now, cheaper. */

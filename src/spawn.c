@@ -176,7 +176,8 @@ static inline px_fiber *make(px_loop *loop, const px_spawn_options *options,
     px_fiber *fiber;
     char *top;
 
-    if (PX_UNLIKELY(loop->alive >= loop->options.max_fibers))
+    if (PX_UNLIKELY(loop->alive >= loop->options.max_fibers ||
+                    !px__make_room_for_timer(loop)))
         return NULL;
     px__bury(loop);
     fiber = loop->spare;

@@ -20,8 +20,12 @@
  * which is always usable.
  *
  * Freed stacks are linked through their own heads, which are resident anyway.
- * When they could hold more than WARM_BYTES, a freed stack's pages go back to
- * the system, and what is left of it is an index in its slab.
+ * Memory goes back to the system when free stacks could hold more than
+ * WARM_BYTES; most hold a small part of that. One by one that costs two
+ * microseconds each, so it is done by blocks: as soon as all stacks of a block
+ * are free, by one call. Free stacks that lie so scattered that they could hold
+ * eight times as much go back one by one. What is left of either is an index in
+ * its slab.
  */
 #include "stack.h"
 
@@ -53,6 +57,8 @@
 #endif
 
 #define WARM_BYTES ((size_t)1 << 30)
+#define SCATTERED 8 /* times WARM_BYTES */
+#define BLOCK 32    /* stacks */
 #define LIGHT_GUARD ((size_t)1 << 20)
 #define FIRST_SLAB 16
 #define LARGEST_SLAB 65536
@@ -73,6 +79,7 @@ struct px_slab {
     uint32_t cold;      /* the first cold stack, NONE if there is none */
     bool listed;        /* as one with cold stacks */
     uint32_t *after;    /* cold stacks: the next one */
+    uint8_t *warm;      /* by block: how many of it are warm */
     unsigned *valgrind; /* stack ids; NULL outside valgrind */
 };
 
@@ -168,6 +175,7 @@ static void slab_free(struct px_slab *slab)
     px__note_stack_clean(slab->base, size);
     (void)munmap(slab->base, size);
     free(slab->after);
+    free(slab->warm);
     free(slab->valgrind);
     free(slab);
 }
@@ -211,12 +219,15 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
     while (!(slab->base = map(slot * count)) && count > 1)
         count /= 2; /* an address space with a limit */
     slab->after = malloc(count * sizeof(*slab->after));
+    slab->warm = calloc(count / BLOCK + 1, sizeof(*slab->warm));
     if (pool->valgrind)
         slab->valgrind = calloc(count, sizeof(*slab->valgrind));
-    if (!slab->base || !slab->after || (pool->valgrind && !slab->valgrind)) {
+    if (!slab->base || !slab->after || !slab->warm ||
+        (pool->valgrind && !slab->valgrind)) {
         if (slab->base)
             (void)munmap(slab->base, slot * count);
         free(slab->after);
+        free(slab->warm);
         free(slab->valgrind);
         free(slab);
         return NULL;
@@ -238,16 +249,23 @@ static size_t shift_of(uint32_t index)
     return ((size_t)shift_start + (size_t)index * 193) % SHIFTS * LINE;
 }
 
+static struct px_stack *place_of(const struct px_stack_pool *pool,
+                                 const struct px_slab *slab, uint32_t index)
+{
+    char *end = slab->base + slab->slot * ((size_t)index + 1);
+
+    return (struct px_stack *)(void *)(end - shift_of(index) - pool->head);
+}
+
 /* The one of that index, whose memory is zero. */
 static struct px_stack *stack_at(const struct px_stack_pool *pool,
                                  struct px_slab *slab, uint32_t index)
 {
-    char *slot = slab->base + slab->slot * index;
-    char *top = slot + slab->slot - shift_of(index) - pool->head;
-    struct px_stack *stack = (struct px_stack *)(void *)top;
+    struct px_stack *stack = place_of(pool, slab, index);
 
-    stack->low = slot + slab->guard;
+    stack->low = slab->base + slab->slot * index + slab->guard;
     stack->slab = slab;
+    stack->index = index;
     return stack;
 }
 
@@ -333,25 +351,67 @@ struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size)
     if (PX_UNLIKELY(!stack))
         return acquire_new(pool, size);
     class->warm = stack->next;
+    if (class->warm)
+        class->warm->prev = NULL;
     class->warm_count--;
+    stack->slab->warm[stack->index / BLOCK]--;
     return stack;
 }
 
-static PX_COLD void release_pages(struct px_stack *stack)
+static void unlink_warm(struct px_stack *stack)
 {
-    struct px_slab *slab = stack->slab;
-    char *low = stack->low;
-    uint32_t index = (uint32_t)((size_t)(low - slab->base) / slab->slot);
+    struct px_stack_class *class = stack->slab->class;
+
+    if (stack->prev)
+        stack->prev->next = stack->next;
+    else
+        class->warm = stack->next;
+    if (stack->next)
+        stack->next->prev = stack->prev;
+    class->warm_count--;
+}
+
+/* Give the pages of the stacks from `first` on back; they are in no list. */
+static void give_back(struct px_slab *slab, uint32_t first, uint32_t count)
+{
+    char *base = slab->base + slab->slot * first;
     int saved = errno;
 
-    (void)madvise(low, slab->slot - slab->guard, MADV_DONTNEED);
+    (void)madvise(base + slab->guard, slab->slot * count - slab->guard,
+                  MADV_DONTNEED);
     errno = saved;
-    slab->after[index] = slab->cold;
-    slab->cold = index;
+    for (uint32_t i = first; i < first + count; i++) {
+        slab->after[i] = slab->cold;
+        slab->cold = i;
+    }
     if (!slab->listed) {
         slab->listed = true;
         slab->next_cold = slab->class->cold;
         slab->class->cold = slab;
+    }
+}
+
+/* There are many warm stacks, and this one came last: give back its block, if
+ * all of that is free, or else this one, if there are far too many. */
+static PX_COLD void thin_out(const struct px_stack_pool *pool,
+                             struct px_stack *stack)
+{
+    struct px_slab *slab = stack->slab;
+    struct px_stack_class *class = slab->class;
+    uint32_t block = stack->index / BLOCK, first = block * BLOCK;
+    uint32_t count = slab->count - first < BLOCK ? slab->count - first : BLOCK;
+
+    if (slab->warm[block] == count) {
+        for (uint32_t i = first; i < first + count; i++)
+            unlink_warm(place_of(pool, slab, i));
+        slab->warm[block] = 0;
+        give_back(slab, first, count);
+    } else if (class->warm_count >= class->warm_most * SCATTERED) {
+        uint32_t index = stack->index;
+
+        unlink_warm(stack);
+        slab->warm[block]--;
+        give_back(slab, index, 1);
     }
 }
 
@@ -369,13 +429,15 @@ void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack)
     px__stack_used(pool, stack);
     if (PX_UNLIKELY(pool->wipe))
         memset(stack->low, 0, used);
-    if (PX_UNLIKELY(class->warm_count >= class->warm_most)) {
-        release_pages(stack);
-        return;
-    }
+    stack->prev = NULL;
     stack->next = class->warm;
+    if (class->warm)
+        class->warm->prev = stack;
     class->warm = stack;
     class->warm_count++;
+    stack->slab->warm[stack->index / BLOCK]++;
+    if (PX_UNLIKELY(class->warm_count > class->warm_most))
+        thin_out(pool, stack);
 }
 
 size_t px__stack_size(const struct px_stack *stack)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PX_STACK_DEFAULT ((size_t)64 * 1024)
 #define PX_STACK_MINIMUM ((size_t)16 * 1024)
@@ -26,8 +27,10 @@ struct px_slab;
  */
 struct px_stack {
     struct px_stack *next; /* among the free */
+    struct px_stack *prev;
     char *low; /* the lowest byte that may be used; the guard ends below it */
     struct px_slab *slab;
+    uint32_t index; /* in the slab */
 };
 
 /* Aligned as a cache line. */

@@ -13,6 +13,7 @@
 #define STEPS 200000
 
 static struct px_heap_node nodes[NODES];
+static long inserted[NODES]; /* when, in steps */
 
 static uint64_t random_next(uint64_t *state)
 {
@@ -32,7 +33,7 @@ static const struct px_heap_node *earliest(void)
         if (!px__heap_holds(node))
             continue;
         if (!best || node->when < best->when ||
-            (node->when == best->when && node->order < best->order))
+            (node->when == best->when && inserted[i] < inserted[best - nodes]))
             best = node;
     }
     return best;
@@ -46,8 +47,15 @@ static void the_top_is_the_earliest_after_every_step(void **state)
 
     (void)state;
     memset(nodes, 0, sizeof(nodes));
+    heap.order = UINT32_MAX - 1000; /* what counts the insertions runs over */
+    assert_true(px__heap_reserve(&heap, NODES / 2));
     for (long step = 0; step < steps; step++) {
         struct px_heap_node *node = &nodes[random_next(&random) % NODES];
+
+        if (step == steps / 2) /* in between, all of it moves */
+            assert_true(px__heap_reserve(&heap, NODES));
+        if (step < steps / 2 && heap.count == NODES / 2)
+            node = px__heap_top(&heap); /* no crowd, here */
         /* Few different times, so that many are equal; the ends of the type
          * among them. */
         uint64_t pick = random_next(&random) % 16;
@@ -57,15 +65,18 @@ static void the_top_is_the_earliest_after_every_step(void **state)
 
         if (px__heap_holds(node))
             px__heap_remove(&heap, node);
-        else
+        else {
+            inserted[node - nodes] = step;
             px__heap_insert(&heap, node, when);
-        assert_ptr_equal(heap.top, earliest());
+        }
+        assert_ptr_equal(px__heap_top(&heap), earliest());
     }
-    while (heap.top) {
-        assert_ptr_equal(heap.top, earliest());
-        px__heap_remove(&heap, heap.top);
+    while (!px__heap_is_empty(&heap)) {
+        assert_ptr_equal(px__heap_top(&heap), earliest());
+        px__heap_remove(&heap, px__heap_top(&heap));
     }
     assert_null(earliest());
+    px__heap_close(&heap);
 }
 
 static void equal_times_come_out_in_the_order_they_were_put_in(void **state)
@@ -74,18 +85,60 @@ static void equal_times_come_out_in_the_order_they_were_put_in(void **state)
 
     (void)state;
     memset(nodes, 0, sizeof(nodes));
+    assert_true(px__heap_reserve(&heap, NODES));
     for (size_t i = 0; i < NODES; i++)
         px__heap_insert(&heap, &nodes[i], 7);
     for (size_t i = 0; i < NODES; i++) {
-        assert_ptr_equal(heap.top, &nodes[i]);
-        px__heap_remove(&heap, heap.top);
+        assert_ptr_equal(px__heap_top(&heap), &nodes[i]);
+        px__heap_remove(&heap, &nodes[i]);
     }
-    assert_null(heap.top);
+    assert_null(px__heap_top(&heap));
+    px__heap_close(&heap);
+}
+
+/* Where no room could be had, nothing is lost. */
+static void without_room_all_come_out_in_time(void **state)
+{
+    struct px_heap heap = {0};
+
+    (void)state;
+    memset(nodes, 0, sizeof(nodes));
+    for (size_t reserved = 0; reserved < 2; reserved++) {
+        for (size_t i = 0; i < NODES; i++)
+            px__heap_insert(&heap, &nodes[i], (int64_t)(i * 7919 % NODES));
+        for (size_t i = 0; i < NODES; i += 3)
+            px__heap_remove(&heap, &nodes[i]);
+        for (int64_t time = 0; time < NODES; time++) {
+            struct px_heap_node *top = px__heap_top(&heap);
+
+            if (top && top->when == time)
+                px__heap_remove(&heap, top);
+            top = px__heap_top(&heap);
+            assert_true(!top || top->when > time);
+        }
+        assert_true(px__heap_is_empty(&heap));
+        for (size_t i = 0; i < NODES; i++)
+            assert_false(px__heap_holds(&nodes[i]));
+        assert_true(px__heap_reserve(&heap, NODES / 4));
+    }
+    px__heap_close(&heap);
+}
+
+static void more_than_there_can_be_is_refused(void **state)
+{
+    struct px_heap heap = {0};
+
+    (void)state;
+    assert_false(px__heap_reserve(&heap, SIZE_MAX / 2));
+    assert_true(px__heap_is_empty(&heap));
+    assert_int_equal(heap.room, 0);
 }
 
 static const struct CMUnitTest tests[] = {
     PX_TEST(the_top_is_the_earliest_after_every_step),
     PX_TEST(equal_times_come_out_in_the_order_they_were_put_in),
+    PX_TEST(without_room_all_come_out_in_time),
+    PX_TEST(more_than_there_can_be_is_refused),
 };
 
 PX_TEST_MAIN(tests)

@@ -1,99 +1,208 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * heap.c - a pairing heap.
+ * heap.c - a 4-ary heap.
  *
  * Invariants:
- *   H1  No node comes before its parent, by (when, order).
- *   H2  A node's siblings are linked both ways; the first child's prev is its
- *       parent, the top's prev and next are NULL.
+ *   H1  No entry comes before its parent's, by (when, order).
+ *   H2  places[entries[i].slot] == i for every i below `count`; each slot below
+ *       `used` is in one entry.
+ *   H3  A node in the crowd has the slot CROWDED, which is in no entry.
  *
- * Everything is melding two trees: the later top becomes the first child of
- * the earlier one. Removing a node cuts its tree out and melds its children
- * back, in pairs from the left and then from the right: the two passes are
- * what makes the amortised cost logarithmic (Fredman et al., 1986).
+ * A slot stands for a node while it is in the heap: what moves is an entry and
+ * a number in an array beside it, not a word in somebody's cold memory.
  */
 #include "base/heap.h"
 
-#include <stddef.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
-static bool comes_before(const struct px_heap_node *a,
-                         const struct px_heap_node *b)
+#include "base/macros.h"
+
+#define WAYS 4
+#define LINE 64
+#define LEAST 64
+#define MOST (UINT32_MAX / 2)
+#define CROWDED UINT32_MAX
+
+static inline bool comes_before(const struct px_heap_entry *a,
+                                const struct px_heap_entry *b)
 {
-    return a->when < b->when || (a->when == b->when && a->order < b->order);
+    return a->when < b->when ||
+           (a->when == b->when && (int32_t)(a->order - b->order) < 0);
 }
 
-static struct px_heap_node *meld(struct px_heap_node *a, struct px_heap_node *b)
+/* Entry 0 is at the end of a cache line, so that each four siblings fill one. */
+PX_COLD bool px__heap_reserve(struct px_heap *heap, size_t room)
 {
-    if (comes_before(b, a)) {
-        struct px_heap_node *swap = a;
+    const size_t lead = LINE - sizeof(struct px_heap_entry);
+    struct px_heap grown = *heap;
+    int saved = errno;
+    char *at;
 
-        a = b;
-        b = swap;
+    if (room < LEAST)
+        room = LEAST;
+    if (room <= heap->room)
+        return true;
+    if (room > MOST ||
+        posix_memalign(&grown.memory, LINE,
+                       lead + (room + 1) * (sizeof(*grown.entries) +
+                                            sizeof(*grown.nodes) +
+                                            sizeof(*grown.places))) != 0) {
+        errno = saved;
+        return false;
     }
-    b->next = a->child;
-    if (b->next)
-        b->next->prev = b;
-    b->prev = a;
-    a->child = b;
-    a->next = NULL;
-    a->prev = NULL;
-    return a;
+    at = (char *)grown.memory + lead;
+    grown.entries = (struct px_heap_entry *)(void *)at;
+    at += (room + 1) * sizeof(*grown.entries);
+    grown.nodes = (struct px_heap_node **)(void *)at;
+    at += (room + 1) * sizeof(*grown.nodes);
+    grown.places = (uint32_t *)(void *)at;
+    grown.room = (uint32_t)room;
+    if (heap->memory) {
+        memcpy(grown.entries, heap->entries,
+               heap->used * sizeof(*grown.entries));
+        memcpy(grown.nodes, heap->nodes,
+               (heap->used + 1) * sizeof(struct px_heap_node *));
+        memcpy(grown.places, heap->places,
+               (heap->used + 1) * sizeof(*grown.places));
+        free(heap->memory);
+    }
+    *heap = grown;
+    return true;
 }
 
-/* Make one tree of a list of siblings, which is not empty. */
-static struct px_heap_node *meld_all(struct px_heap_node *first)
+void px__heap_close(struct px_heap *heap)
 {
-    struct px_heap_node *pairs = NULL, *tree;
+    free(heap->memory);
+    memset(heap, 0, sizeof(*heap));
+}
 
-    while (first) {
-        struct px_heap_node *a = first, *b = a->next;
+static inline void put(struct px_heap *heap, uint32_t place,
+                       struct px_heap_entry entry)
+{
+    heap->entries[place] = entry;
+    heap->places[entry.slot] = place;
+}
 
-        first = b ? b->next : NULL;
-        a->next = NULL;
-        if (b)
-            a = meld(a, b);
-        a->next = pairs;
-        pairs = a;
+/* Put an entry where it belongs, at `place` or above. */
+static void rise(struct px_heap *heap, uint32_t place,
+                 struct px_heap_entry entry)
+{
+    while (place > 0) {
+        uint32_t parent = (place - 1) / WAYS;
+
+        if (!comes_before(&entry, &heap->entries[parent]))
+            break;
+        put(heap, place, heap->entries[parent]);
+        place = parent;
     }
-    tree = pairs;
-    pairs = tree->next;
-    tree->next = NULL;
-    tree->prev = NULL;
-    while (pairs) {
-        struct px_heap_node *after = pairs->next;
+    put(heap, place, entry);
+}
 
-        tree = meld(tree, pairs);
-        pairs = after;
+/* The earliest of the entries from `child` on that have the same parent. */
+static inline uint32_t earliest(const struct px_heap *heap, uint32_t child)
+{
+    uint32_t end = child + WAYS < heap->count ? child + WAYS : heap->count;
+    uint32_t best = child;
+
+    for (uint32_t i = child + 1; i < end; i++) {
+        if (comes_before(&heap->entries[i], &heap->entries[best]))
+            best = i;
     }
-    return tree;
+    return best;
+}
+
+/* At `place` or below. */
+static void sink(struct px_heap *heap, uint32_t place,
+                 struct px_heap_entry entry)
+{
+    for (;;) {
+        uint32_t child = place * WAYS + 1;
+
+        if (child >= heap->count)
+            break;
+        child = earliest(heap, child);
+        if (!comes_before(&heap->entries[child], &entry))
+            break;
+        put(heap, place, heap->entries[child]);
+        place = child;
+    }
+    put(heap, place, entry);
+}
+
+static PX_COLD void join_crowd(struct px_heap *heap, struct px_heap_node *node)
+{
+    struct px_heap_node **end = &heap->crowd, *last = NULL;
+
+    while (*end) {
+        last = *end;
+        end = &last->next;
+    }
+    *end = node;
+    node->next = NULL;
+    node->prev = last;
+    node->slot = CROWDED;
+}
+
+static PX_COLD void leave_crowd(struct px_heap *heap, struct px_heap_node *node)
+{
+    if (node->prev)
+        node->prev->next = node->next;
+    else
+        heap->crowd = node->next;
+    if (node->next)
+        node->next->prev = node->prev;
 }
 
 void px__heap_insert(struct px_heap *heap, struct px_heap_node *node,
                      int64_t when)
 {
+    struct px_heap_entry entry = {.when = when};
+
     node->when = when;
-    node->order = ++heap->inserted;
-    node->child = NULL;
-    node->next = NULL;
-    node->prev = NULL;
-    heap->top = heap->top ? meld(heap->top, node) : node;
+    if (PX_UNLIKELY(heap->count == heap->room)) {
+        join_crowd(heap, node);
+        return;
+    }
+    entry.order = heap->order++;
+    entry.slot = heap->count < heap->used ? heap->entries[heap->count].slot
+                                          : ++heap->used;
+    heap->nodes[entry.slot] = node;
+    node->slot = entry.slot;
+    rise(heap, heap->count++, entry);
 }
 
 void px__heap_remove(struct px_heap *heap, struct px_heap_node *node)
 {
-    struct px_heap_node *children = node->child;
+    uint32_t slot = node->slot, place;
+    struct px_heap_entry last;
 
-    if (node == heap->top) {
-        heap->top = children ? meld_all(children) : NULL;
-    } else {
-        if (node->prev->child == node)
-            node->prev->child = node->next;
-        else
-            node->prev->next = node->next;
-        if (node->next)
-            node->next->prev = node->prev;
-        if (children)
-            heap->top = meld(heap->top, meld_all(children));
+    node->slot = 0;
+    if (PX_UNLIKELY(slot == CROWDED)) {
+        leave_crowd(heap, node);
+        return;
     }
-    node->order = 0;
+    place = heap->places[slot];
+    last = heap->entries[--heap->count];
+    heap->entries[heap->count].slot = slot;
+    if (place == heap->count)
+        return;
+    if (place > 0 && comes_before(&last, &heap->entries[(place - 1) / WAYS]))
+        rise(heap, place, last);
+    else
+        sink(heap, place, last);
+}
+
+struct px_heap_node *px__heap_top(const struct px_heap *heap)
+{
+    struct px_heap_node *top = NULL;
+
+    if (heap->count > 0)
+        top = heap->nodes[heap->entries[0].slot];
+    for (struct px_heap_node *n = heap->crowd; n; n = n->next) {
+        if (!top || n->when < top->when)
+            top = n;
+    }
+    return top;
 }
