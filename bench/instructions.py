@@ -34,7 +34,7 @@ ALLOWANCE = 1.05
 
 # As it is shipped, but for what only some distributions' compilers add of their
 # own accord: a count is to mean the same wherever that version comes from. No
-# -g: it changes no instruction, and valgrind 3.19 cannot read what clang writes.
+# -g: it changes no instruction, and valgrind 3.19 chokes on what clang writes.
 FLAGS = ("-O2 -DNDEBUG "
          "-U_FORTIFY_SOURCE -fno-stack-protector -fcf-protection=none")
 
@@ -201,4 +201,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except Broken as broken:
+        sys.exit(f"instructions.py: {broken}")

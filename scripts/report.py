@@ -23,6 +23,7 @@ LEFT_OUT = {
     "crash": "ends its process on purpose",
     "fork": "forks",
     "install": "runs once, under dev",
+    "instructions": "runs once, under release",
     "binary": "looks at the library as it is shipped",
     "source": "looks at the source only",
     "order": "pins the order of the run queue",
