@@ -205,6 +205,7 @@ static inline px_fiber *px__fiber_new(struct px_fiber_arena *arena)
         return NULL;
     fiber = arena->free;
     arena->free = fiber->next;
+    __builtin_prefetch(fiber->next, 1);
     return fiber;
 }
 
