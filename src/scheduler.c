@@ -442,23 +442,13 @@ void px__forget(px_fiber *fiber)
         px__fiber_free(&loop->arena, fiber);
 }
 
-/* Whether both record and stack of an ended fiber are free as they are. */
-static inline bool is_spare(const px_loop *loop, const px_fiber *fiber)
-{
-    return fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
-           (fiber->flags & (PX_FIBER_USUAL | PX_FIBER_KEPT)) ==
-               PX_FIBER_USUAL &&
-           fiber->locks == 0 && !fiber->life->name &&
-           loop->usual->warm_count < loop->usual->warm_most;
-}
-
 void px__bury_zombie(px_loop *loop)
 {
     px_fiber *fiber = loop->zombie;
     struct px_stack *stack;
 
     loop->zombie = NULL;
-    if (PX_LIKELY(is_spare(loop, fiber))) {
+    if (px__is_spare(loop, fiber)) {
         px__stack_used(&loop->stacks, &fiber->life->stack);
         loop->usual->warm_count++;
         fiber->state = PX_STATE_FREE;

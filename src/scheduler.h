@@ -132,6 +132,16 @@ static inline void px__enlist(px_loop *loop, px_fiber *fiber, char *top)
  * detached or awaited, not kept by its awaiter, holds no mutex, and its stack
  * has been given back. Else that is done by whoever needs it last. */
 void px__forget(px_fiber *fiber);
+/* Whether both record and stack of an ended fiber are free as they are. */
+static inline bool px__is_spare(const px_loop *loop, const px_fiber *fiber)
+{
+    return fiber->flags & (PX_FIBER_DETACHED | PX_FIBER_CONSUMED) &&
+           (fiber->flags & (PX_FIBER_USUAL | PX_FIBER_KEPT)) ==
+               PX_FIBER_USUAL &&
+           fiber->locks == 0 && !fiber->life->name &&
+           loop->usual->warm_count < loop->usual->warm_most;
+}
+
 /* Give the stack of the fiber that ended last back. */
 void px__bury_zombie(px_loop *loop);
 static inline void px__bury(px_loop *loop)

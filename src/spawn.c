@@ -153,9 +153,11 @@ static PX_NOINLINE char *furnish(px_fiber *fiber,
 /* A record and a stack; NULL without memory. */
 static PX_NOINLINE px_fiber *get(px_loop *loop, size_t size)
 {
-    px_fiber *fiber = px__fiber_new(&loop->arena);
+    px_fiber *fiber;
     struct px_stack *stack;
 
+    px__bury(loop);
+    fiber = px__fiber_new(&loop->arena);
     if (!fiber)
         return NULL;
     stack = px__stack_acquire(&loop->stacks, size);
@@ -165,6 +167,25 @@ static PX_NOINLINE px_fiber *get(px_loop *loop, size_t size)
         return NULL;
     }
     fiber->life = px__life_of(stack);
+    return fiber;
+}
+
+/* An ended fiber of the usual size, with its stack; NULL if there is none. The
+ * one that ended last need not be buried for that. */
+static inline px_fiber *take_spare(px_loop *loop)
+{
+    px_fiber *fiber = loop->zombie;
+
+    if (fiber && px__is_spare(loop, fiber)) {
+        loop->zombie = NULL;
+        px__stack_used(&loop->stacks, &fiber->life->stack);
+        return fiber;
+    }
+    fiber = loop->spare;
+    if (fiber) {
+        loop->spare = fiber->next;
+        loop->usual->warm_count--;
+    }
     return fiber;
 }
 
@@ -179,11 +200,8 @@ static inline px_fiber *make(px_loop *loop, const px_spawn_options *options,
     if (PX_UNLIKELY(loop->alive >= loop->options.max_fibers ||
                     !px__make_room_for_timer(loop)))
         return NULL;
-    px__bury(loop);
-    fiber = loop->spare;
-    if (PX_LIKELY(fiber && !size)) {
-        loop->spare = fiber->next;
-        loop->usual->warm_count--;
+    fiber = size ? NULL : take_spare(loop);
+    if (PX_LIKELY(fiber != NULL)) {
         px__fiber_reborn(fiber, fn, arg, flags | PX_FIBER_USUAL, site);
     } else {
         fiber = get(loop, size ? size : loop->options.stack_size);
