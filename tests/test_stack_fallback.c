@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_stack_fallback.c - guards as they are made where the kernel has no light
- * ones: with mprotect(), two mappings each, of which there is a limit.
+ * ones: with mprotect(), two mappings each, of which there is a limit. And what
+ * becomes of a spawn that gets no memory.
  */
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "stack.h"
+#include "support/px_crowd.h"
 #include "support/px_scale.h"
 #include "support/px_test.h"
 
@@ -24,33 +29,6 @@ static int teardown(void **state)
 {
     px__stack_no_light_guards = false;
     return px_test_teardown(state);
-}
-
-static int mappings(void)
-{
-    int lines = 0;
-    int c;
-    FILE *file = fopen("/proc/self/maps", "r");
-
-    if (!file)
-        return 0;
-    while ((c = getc(file)) != EOF)
-        lines += c == '\n';
-    (void)fclose(file);
-    return lines;
-}
-
-static long most_mappings(void)
-{
-    long most = 0;
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld", &most) != 1)
-        most = 0;
-    (void)fclose(file);
-    return most;
 }
 
 static int down(void *arg)
@@ -109,20 +87,136 @@ static int spawn_until_refused(void *arg)
     return 0;
 }
 
-static void R145_beyond_the_limit_of_mappings_a_spawn_is_refused(void **state)
+static void skip_beyond_reach(void)
 {
     long most = most_mappings();
-    px_fiber **all;
 
-    (void)state;
     if (has_shadow() || most == 0 || most > 79000) {
         print_message("skipped: the limit of mappings is out of reach\n");
         skip();
     }
+}
+
+static void R145_beyond_the_limit_of_mappings_a_spawn_is_refused(void **state)
+{
+    px_fiber **all;
+
+    (void)state;
+    skip_beyond_reach();
     all = calloc(40001, sizeof(px_fiber *));
     assert_non_null(all);
     run_fibers(spawn_until_refused, all);
     free(all);
+    assert_log("");
+}
+
+static void nothing_to_set(void) {}
+
+static void R145_a_crowd_survives_the_limit_of_mappings(void **state)
+{
+    const struct crowd_limit limit = {nothing_to_set, NULL, 20000, 40000};
+
+    (void)state;
+    skip_beyond_reach();
+    crowd_meets(&limit);
+}
+
+/* --- Whatever it is that there is none of --------------------------------- */
+
+/* The library's calls for memory come by here (see tests/CMakeLists.txt). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+int __real_posix_memalign(void **out, size_t alignment, size_t size);
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset);
+int __real_mprotect(void *at, size_t size, int protection);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset);
+int __wrap_mprotect(void *at, size_t size, int protection);
+
+static long calls_left = -1; /* until there is no more memory; below 0: ever */
+static bool refused;
+
+static bool refuse(void)
+{
+    if (calls_left == 0) {
+        refused = true;
+        errno = ENOMEM;
+        return true;
+    }
+    calls_left -= calls_left > 0;
+    return false;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(n, size);
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
+{
+    return refuse() ? ENOMEM : __real_posix_memalign(out, alignment, size);
+}
+
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset)
+{
+    return refuse() ? MAP_FAILED
+                    : __real_mmap(at, size, protection, flags, fd, offset);
+}
+
+int __wrap_mprotect(void *at, size_t size, int protection)
+{
+    return refuse() ? -1 : __real_mprotect(at, size, protection);
+}
+
+enum { FEW = 80 }; /* more than a chunk of records, several slabs of stacks */
+
+static int gather_with_little(void *arg)
+{
+    const long *calls = arg;
+    struct crowd crowd = {PX_SEM_INIT(0), 0, 0, 0};
+    int error;
+    int fit;
+
+    calls_left = *calls;
+    refused = false;
+    errno = 4242;
+    error = crowd_gather(&crowd, FEW);
+    fit = crowd.gathered;
+    EXPECT_EQ(error, refused ? PX_ENOMEM : 0);
+    EXPECT_EQ(fit < FEW, refused);
+    EXPECT_EQ(errno, 4242);
+    /* What exists needs none: half of them end, others take their places. */
+    calls_left = 0;
+    crowd_release(&crowd, fit / 2);
+    EXPECT_EQ(crowd_gather(&crowd, fit / 2), 0);
+    EXPECT_EQ(px_sem_waiters(&crowd.gate), fit);
+    calls_left = -1;
+    EXPECT_EQ(crowd_gather(&crowd, FEW), 0);
+    crowd_release(&crowd, fit + FEW);
+    EXPECT_EQ(px_sem_waiters(&crowd.gate), 0);
+    return 0;
+}
+
+static void R145_wherever_memory_ends_a_spawn_is_refused(void **state)
+{
+    long calls = 0;
+
+    (void)state;
+    do {
+        run_fibers(gather_with_little, &calls);
+        calls++;
+    } while (refused);
+    assert_true(calls > FEW); /* a guard for each, and more */
     assert_log("");
 }
 
@@ -185,6 +279,8 @@ static const struct CMUnitTest tests[] = {
     FALLBACK_TEST(R144_an_overflow_is_reported_all_the_same),
     FALLBACK_TEST(these_guards_are_mappings),
     FALLBACK_TEST(R145_beyond_the_limit_of_mappings_a_spawn_is_refused),
+    FALLBACK_TEST(R145_a_crowd_survives_the_limit_of_mappings),
+    FALLBACK_TEST(R145_wherever_memory_ends_a_spawn_is_refused),
 };
 
 PX_TEST_MAIN(tests)
