@@ -126,12 +126,14 @@ static void R145_a_crowd_survives_the_limit_of_mappings(void **state)
 /* The library's calls for memory come by here (see tests/CMakeLists.txt). */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
+void __real_free(void *memory);
 int __real_posix_memalign(void **out, size_t alignment, size_t size);
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
                   off_t offset);
 int __real_mprotect(void *at, size_t size, int protection);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
+void __wrap_free(void *memory);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
                   off_t offset);
@@ -139,6 +141,8 @@ int __wrap_mprotect(void *at, size_t size, int protection);
 
 static long calls_left = -1; /* until there is no more memory; below 0: ever */
 static bool refused;
+static long live; /* allocations */
+static long most_live;
 
 static bool refuse(void)
 {
@@ -151,19 +155,37 @@ static bool refuse(void)
     return false;
 }
 
+static void *count_in(void *memory)
+{
+    live += memory != NULL;
+    if (live > most_live)
+        most_live = live;
+    return memory;
+}
+
 void *__wrap_malloc(size_t size)
 {
-    return refuse() ? NULL : __real_malloc(size);
+    return refuse() ? NULL : count_in(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t n, size_t size)
 {
-    return refuse() ? NULL : __real_calloc(n, size);
+    return refuse() ? NULL : count_in(__real_calloc(n, size));
 }
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
 {
-    return refuse() ? ENOMEM : __real_posix_memalign(out, alignment, size);
+    int error = refuse() ? ENOMEM : __real_posix_memalign(out, alignment, size);
+
+    if (!error)
+        (void)count_in(*out);
+    return error;
+}
+
+void __wrap_free(void *memory)
+{
+    live -= memory != NULL;
+    __real_free(memory);
 }
 
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
@@ -195,29 +217,57 @@ static int gather_with_little(void *arg)
     EXPECT_EQ(error, refused ? PX_ENOMEM : 0);
     EXPECT_EQ(fit < FEW, refused);
     EXPECT_EQ(errno, 4242);
+    for (int i = 0; refused && i < 200; i++)
+        EXPECT_EQ(crowd_gather(&crowd, 1), PX_ENOMEM);
     /* What exists needs none: half of them end, others take their places. */
     calls_left = 0;
     crowd_release(&crowd, fit / 2);
     EXPECT_EQ(crowd_gather(&crowd, fit / 2), 0);
     EXPECT_EQ(px_sem_waiters(&crowd.gate), fit);
     calls_left = -1;
-    EXPECT_EQ(crowd_gather(&crowd, FEW), 0);
-    crowd_release(&crowd, fit + FEW);
+    EXPECT_EQ(crowd_gather(&crowd, 2 * FEW - fit), 0);
+    crowd_release(&crowd, 2 * FEW);
     EXPECT_EQ(px_sem_waiters(&crowd.gate), 0);
     return 0;
 }
 
-static void R145_wherever_memory_ends_a_spawn_is_refused(void **state)
+/* Memory ends at the first call for it, at the second, ... and never. */
+static void run_out_of_memory(size_t stack_size)
 {
-    long calls = 0;
+    px_run_options options;
+    long calls = -1;
+    long enough = 0;
 
-    (void)state;
+    memset(&options, 0, sizeof(options));
+    options.stack_size = stack_size;
     do {
-        run_fibers(gather_with_little, &calls);
-        calls++;
+        long before = live;
+
+        most_live = live;
+        assert_int_equal(
+            run_fibers_with(options, 0, gather_with_little, &calls), 0);
+        assert_int_equal(live, before);
+        if (calls++ < 0) {
+            enough = most_live - before;
+            refused = true;
+        }
+        assert_true(most_live - before <= enough); /* refusals keep nothing */
     } while (refused);
     assert_true(calls > FEW); /* a guard for each, and more */
     assert_log("");
+}
+
+static void R145_wherever_memory_ends_a_spawn_is_refused(void **state)
+{
+    (void)state;
+    run_out_of_memory(0);
+}
+
+/* Of these few stay warm: the pages of the others go back. */
+static void R145_wherever_memory_ends_a_large_spawn_is_refused(void **state)
+{
+    (void)state;
+    run_out_of_memory((size_t)32 << 20);
 }
 
 static __attribute__((noinline)) int recurse(volatile int *depth)
@@ -281,6 +331,7 @@ static const struct CMUnitTest tests[] = {
     FALLBACK_TEST(R145_beyond_the_limit_of_mappings_a_spawn_is_refused),
     FALLBACK_TEST(R145_a_crowd_survives_the_limit_of_mappings),
     FALLBACK_TEST(R145_wherever_memory_ends_a_spawn_is_refused),
+    FALLBACK_TEST(R145_wherever_memory_ends_a_large_spawn_is_refused),
 };
 
 PX_TEST_MAIN(tests)
