@@ -2,9 +2,11 @@
 #
 # run_and_compare.cmake - run a program, and compare what it prints.
 #
-#     cmake -DEXPECTED=<file> -P run_and_compare.cmake -- <command>...
+#     cmake -DEXPECTED=<file> [-DFIGURES=ON] -P run_and_compare.cmake
+#         -- <command>...
 #
-# It must end with 0, print what the file says, and nothing on stderr.
+# It must end with 0, print what the file says, and nothing on stderr. With
+# FIGURES what it measured may be anything: "17.5 ns" is "# ns" in the file.
 set(command)
 set(past_separator OFF)
 math(EXPR last "${CMAKE_ARGC} - 1")
@@ -23,6 +25,10 @@ execute_process(
     RESULT_VARIABLE result)
 if(NOT result EQUAL 0)
     message(FATAL_ERROR "ended with ${result}:\n${output}${errors}")
+endif()
+if(FIGURES)
+    string(REGEX REPLACE "-?[0-9]+(\\.[0-9]+)? (ns|B|MiB)" "# \\2"
+        output "${output}")
 endif()
 file(READ "${EXPECTED}" expected)
 if(NOT output STREQUAL expected)

@@ -112,12 +112,15 @@ function(px_add_script_test name)
     px_set_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# px_add_example_test(<target> <file>)
+# px_add_example_test(<target> <file> [FIGURES] [ARGUMENTS <argument>...])
 #
-# Run an example; it prints what the file says.
+# Run an example; it prints what the file says. FIGURES: but for what it
+# measured, which stands there as "# ns", "# B" or "# MiB".
 function(px_add_example_test target expected)
+    cmake_parse_arguments(PARSE_ARGV 2 arg "FIGURES" "" "ARGUMENTS")
     px_add_script_test(${target} LABELS example
         COMMAND "${CMAKE_COMMAND}" "-DEXPECTED=${expected}"
+            "-DFIGURES=${arg_FIGURES}"
             -P "${PROJECT_SOURCE_DIR}/cmake/run_and_compare.cmake"
-            -- ${test_launcher} $<TARGET_FILE:${target}>)
+            -- ${test_launcher} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
 endfunction()

@@ -35,6 +35,7 @@ PX_COLD bool px__fiber_arena_grow(struct px_fiber_arena *arena)
 
     if (posix_memalign(&memory, LINE, LINE + CHUNK * sizeof(px_fiber)) != 0)
         memory = NULL;
+    PX_ERRNO_MAY_HAVE_CHANGED();
     errno = saved;
     if (!memory)
         return false;
@@ -185,6 +186,7 @@ int px__fiber_rename(px_fiber *fiber, const char *name)
 
     if (name && *name) {
         copy = strndup(name, PX_NAME_SIZE - 1);
+        PX_ERRNO_MAY_HAVE_CHANGED();
         errno = saved;
         if (!copy)
             return PX_ENOMEM;

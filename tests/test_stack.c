@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "support/px_crowd.h"
 #include "support/px_scale.h"
 #include "support/px_test.h"
 
@@ -24,45 +25,6 @@ static int nothing(void *arg)
 static int down(void *arg)
 {
     return px_sem_down(arg);
-}
-
-/* What this process has of address space (0) and memory (1), in KiB; 0 where
- * that cannot be known. */
-static long statm_kib(int which)
-{
-    long pages[2] = {0, 0};
-    FILE *file = fopen("/proc/self/statm", "r");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld %ld", &pages[0], &pages[1]) != 2)
-        pages[which] = 0;
-    (void)fclose(file);
-    return pages[which] * (sysconf(_SC_PAGESIZE) / KIB);
-}
-
-static long mapped_kib(void)
-{
-    return statm_kib(0);
-}
-
-static long resident_kib(void)
-{
-    return statm_kib(1);
-}
-
-static int mappings(void)
-{
-    int lines = 0;
-    int c;
-    FILE *file = fopen("/proc/self/maps", "r");
-
-    if (!file)
-        return 0;
-    while ((c = getc(file)) != EOF)
-        lines += c == '\n';
-    (void)fclose(file);
-    return lines;
 }
 
 static void skip_with_shadow(void)
@@ -442,6 +404,57 @@ R145_without_address_space_a_spawn_fails_and_the_rest_go_on(void **state)
     assert_log("");
 }
 
+/* --- A crowd at a limit --------------------------------------------------- */
+
+static int limited; /* RLIMIT_AS or RLIMIT_DATA */
+static struct rlimit unlimited;
+
+static void no_more_than(int resource, long kib)
+{
+    struct rlimit low;
+
+    limited = resource;
+    EXPECT_EQ(getrlimit(limited, &unlimited), 0);
+    low = unlimited;
+    low.rlim_cur = (rlim_t)kib * KIB;
+    EXPECT_EQ(setrlimit(limited, &low), 0);
+}
+
+static void limit_address_space(void)
+{
+    no_more_than(RLIMIT_AS, mapped_kib() + 64 * KIB);
+}
+
+static void limit_memory(void)
+{
+    no_more_than(RLIMIT_DATA, data_kib() + 64 * KIB);
+}
+
+static void lift_limit(void)
+{
+    EXPECT_EQ(setrlimit(limited, &unlimited), 0);
+}
+
+static void R145_a_crowd_survives_the_limit_of_the_address_space(void **state)
+{
+    /* 64 MiB, in stacks of 64 KiB with a guard, and what is beside them */
+    const struct crowd_limit limit = {limit_address_space, lift_limit, 300,
+                                      1000};
+
+    (void)state;
+    skip_with_shadow();
+    crowd_meets(&limit);
+}
+
+static void R145_a_crowd_survives_the_limit_of_memory(void **state)
+{
+    const struct crowd_limit limit = {limit_memory, lift_limit, 300, 1000};
+
+    (void)state;
+    skip_with_shadow();
+    crowd_meets(&limit);
+}
+
 static void without_address_space_a_run_does_not_start(void **state)
 {
     struct rlimit limit;
@@ -475,6 +488,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_run_gives_all_its_stacks_back),
     PX_TEST(a_thread_that_ran_leaves_nothing_behind),
     PX_TEST(R145_without_address_space_a_spawn_fails_and_the_rest_go_on),
+    PX_TEST(R145_a_crowd_survives_the_limit_of_the_address_space),
+    PX_TEST(R145_a_crowd_survives_the_limit_of_memory),
     PX_TEST(without_address_space_a_run_does_not_start),
 };
 

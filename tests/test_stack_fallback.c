@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_stack_fallback.c - guards as they are made where the kernel has no light
- * ones: with mprotect(), two mappings each, of which there is a limit.
+ * ones: with mprotect(), two mappings each, of which there is a limit. And what
+ * becomes of a spawn that gets no memory.
  */
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "stack.h"
+#include "support/px_crowd.h"
 #include "support/px_scale.h"
 #include "support/px_test.h"
 
@@ -24,33 +29,6 @@ static int teardown(void **state)
 {
     px__stack_no_light_guards = false;
     return px_test_teardown(state);
-}
-
-static int mappings(void)
-{
-    int lines = 0;
-    int c;
-    FILE *file = fopen("/proc/self/maps", "r");
-
-    if (!file)
-        return 0;
-    while ((c = getc(file)) != EOF)
-        lines += c == '\n';
-    (void)fclose(file);
-    return lines;
-}
-
-static long most_mappings(void)
-{
-    long most = 0;
-    FILE *file = fopen("/proc/sys/vm/max_map_count", "r");
-
-    if (!file)
-        return 0;
-    if (fscanf(file, "%ld", &most) != 1)
-        most = 0;
-    (void)fclose(file);
-    return most;
 }
 
 static int down(void *arg)
@@ -109,21 +87,191 @@ static int spawn_until_refused(void *arg)
     return 0;
 }
 
-static void R145_beyond_the_limit_of_mappings_a_spawn_is_refused(void **state)
+static void skip_beyond_reach(void)
 {
     long most = most_mappings();
-    px_fiber **all;
 
-    (void)state;
     if (has_shadow() || most == 0 || most > 79000) {
         print_message("skipped: the limit of mappings is out of reach\n");
         skip();
     }
+}
+
+static void R145_beyond_the_limit_of_mappings_a_spawn_is_refused(void **state)
+{
+    px_fiber **all;
+
+    (void)state;
+    skip_beyond_reach();
     all = calloc(40001, sizeof(px_fiber *));
     assert_non_null(all);
     run_fibers(spawn_until_refused, all);
     free(all);
     assert_log("");
+}
+
+static void nothing_to_set(void) {}
+
+static void R145_a_crowd_survives_the_limit_of_mappings(void **state)
+{
+    const struct crowd_limit limit = {nothing_to_set, NULL, 20000, 40000};
+
+    (void)state;
+    skip_beyond_reach();
+    crowd_meets(&limit);
+}
+
+/* --- Whatever it is that there is none of --------------------------------- */
+
+/* The library's calls for memory come by here (see tests/CMakeLists.txt). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void __real_free(void *memory);
+int __real_posix_memalign(void **out, size_t alignment, size_t size);
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset);
+int __real_mprotect(void *at, size_t size, int protection);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void __wrap_free(void *memory);
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset);
+int __wrap_mprotect(void *at, size_t size, int protection);
+
+static long calls_left = -1; /* until there is no more memory; below 0: ever */
+static bool refused;
+static long live; /* allocations */
+static long most_live;
+
+static bool refuse(void)
+{
+    if (calls_left == 0) {
+        refused = true;
+        errno = ENOMEM;
+        return true;
+    }
+    calls_left -= calls_left > 0;
+    return false;
+}
+
+static void *count_in(void *memory)
+{
+    live += memory != NULL;
+    if (live > most_live)
+        most_live = live;
+    return memory;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : count_in(__real_malloc(size));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refuse() ? NULL : count_in(__real_calloc(n, size));
+}
+
+int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
+{
+    int error = refuse() ? ENOMEM : __real_posix_memalign(out, alignment, size);
+
+    if (!error)
+        (void)count_in(*out);
+    return error;
+}
+
+void __wrap_free(void *memory)
+{
+    live -= memory != NULL;
+    __real_free(memory);
+}
+
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
+                  off_t offset)
+{
+    return refuse() ? MAP_FAILED
+                    : __real_mmap(at, size, protection, flags, fd, offset);
+}
+
+int __wrap_mprotect(void *at, size_t size, int protection)
+{
+    return refuse() ? -1 : __real_mprotect(at, size, protection);
+}
+
+enum { FEW = 80 }; /* more than a chunk of records, several slabs of stacks */
+
+static int gather_with_little(void *arg)
+{
+    const long *calls = arg;
+    struct crowd crowd = {PX_SEM_INIT(0), 0, 0, 0};
+    int error;
+    int fit;
+
+    calls_left = *calls;
+    refused = false;
+    errno = 4242;
+    error = crowd_gather(&crowd, FEW);
+    fit = crowd.gathered;
+    EXPECT_EQ(error, refused ? PX_ENOMEM : 0);
+    EXPECT_EQ(fit < FEW, refused);
+    EXPECT_EQ(errno, 4242);
+    for (int i = 0; refused && i < 200; i++)
+        EXPECT_EQ(crowd_gather(&crowd, 1), PX_ENOMEM);
+    /* What exists needs none: half of them end, others take their places. */
+    calls_left = 0;
+    crowd_release(&crowd, fit / 2);
+    EXPECT_EQ(crowd_gather(&crowd, fit / 2), 0);
+    EXPECT_EQ(px_sem_waiters(&crowd.gate), fit);
+    calls_left = -1;
+    EXPECT_EQ(crowd_gather(&crowd, 2 * FEW - fit), 0);
+    crowd_release(&crowd, 2 * FEW);
+    EXPECT_EQ(px_sem_waiters(&crowd.gate), 0);
+    return 0;
+}
+
+/* Memory ends at the first call for it, at the second, ... and never. */
+static void run_out_of_memory(size_t stack_size)
+{
+    px_run_options options;
+    long calls = -1;
+    long enough = 0;
+
+    memset(&options, 0, sizeof(options));
+    options.stack_size = stack_size;
+    do {
+        long before = live;
+
+        most_live = live;
+        assert_int_equal(
+            run_fibers_with(options, 0, gather_with_little, &calls), 0);
+        assert_int_equal(live, before);
+        if (calls++ < 0) {
+            enough = most_live - before;
+            refused = true;
+        }
+        assert_true(most_live - before <= enough); /* refusals keep nothing */
+    } while (refused);
+    assert_true(calls > FEW); /* a guard for each, and more */
+    assert_log("");
+}
+
+static void R145_wherever_memory_ends_a_spawn_is_refused(void **state)
+{
+    (void)state;
+    run_out_of_memory(0);
+}
+
+/* Of these few stay warm: the pages of the others go back. */
+static void R145_wherever_memory_ends_a_large_spawn_is_refused(void **state)
+{
+    (void)state;
+    if (has_shadow()) {
+        print_message("skipped: this tool looks at every byte of a stack\n");
+        skip();
+    }
+    run_out_of_memory((size_t)32 << 20);
 }
 
 static __attribute__((noinline)) int recurse(volatile int *depth)
@@ -185,6 +333,9 @@ static const struct CMUnitTest tests[] = {
     FALLBACK_TEST(R144_an_overflow_is_reported_all_the_same),
     FALLBACK_TEST(these_guards_are_mappings),
     FALLBACK_TEST(R145_beyond_the_limit_of_mappings_a_spawn_is_refused),
+    FALLBACK_TEST(R145_a_crowd_survives_the_limit_of_mappings),
+    FALLBACK_TEST(R145_wherever_memory_ends_a_spawn_is_refused),
+    FALLBACK_TEST(R145_wherever_memory_ends_a_large_spawn_is_refused),
 };
 
 PX_TEST_MAIN(tests)

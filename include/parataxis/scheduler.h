@@ -110,7 +110,9 @@ PX_API int px_run_with(const px_run_options *options, px_fn fn, void *arg);
  *  px_await() or px_detach(), or it is reclaimed when the run ends. A NULL
  *  `out` detaches the child at once. Works in a fired scope. Never parks.
  *  @return 0; nothing started and *out untouched: PX_EINVAL for a NULL fn,
- *  PX_ENOFIBER, PX_ENOMEM (memory, address space, mappings or max_fibers). */
+ *  PX_ENOFIBER; PX_ENOMEM at a limit: memory, address space (RLIMIT_AS),
+ *  mappings (vm.max_map_count) or max_fibers. Those that exist go on, and once
+ *  some have ended the next starts. */
 PX_API int px_spawn(px_fiber **out, px_fn fn, void *arg);
 
 /** px_spawn() with options; NULL options are the defaults. Never parks.

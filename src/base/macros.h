@@ -19,4 +19,9 @@
  * on what happens to stand before them. */
 #define PX_HOT __attribute__((aligned(64)))
 
+/* Between an allocation and the line that restores errno: gcc knows that
+ * posix_memalign() leaves it alone, clang that of others too, and takes that
+ * line for idle. The C library knows nothing of it. */
+#define PX_ERRNO_MAY_HAVE_CHANGED() __asm__ volatile("" ::: "memory")
+
 #endif
