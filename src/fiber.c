@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <parataxis/scheduler.h>
 
 #include "base/macros.h"
 #include "base/panic.h"
 
-#define CHUNK 63 /* a page, with the head that is aligned like them */
+#define CHUNK ((size_t)63) /* a page, with the head that is aligned like them */
+#define MOST ((size_t)1023) /* 128 KiB */
+#define MAPPED ((size_t)1 << 17)
 #define LINE ((size_t)64)
 
 static struct px_life no_life;
@@ -26,25 +29,59 @@ _Thread_local px_fiber *px__self = &px__off_fiber;
 
 PX_SANITIZER_DEFINITIONS
 
+/* Memory for a chunk, all zero. Many records are a mapping, so that all of it
+ * goes back with the run: malloc would keep what lies below anything else. */
+static void *chunk_memory(size_t size)
+{
+    void *memory = NULL;
+
+    if (size >= MAPPED) {
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED)
+            return NULL;
+        px__note_roots(memory, size);
+        return memory;
+    }
+    if (posix_memalign(&memory, LINE, size) != 0)
+        return NULL;
+    return memset(memory, 0, size);
+}
+
+static void chunk_free(struct px_fiber_chunk *chunk)
+{
+    size_t size = LINE + chunk->count * sizeof(px_fiber);
+
+    if (chunk->adopted)
+        return;
+    if (size >= MAPPED) {
+        px__note_no_roots(chunk, size);
+        (void)munmap(chunk, size);
+    } else {
+        free(chunk);
+    }
+}
+
 /* Each record in cache lines of its own. */
 PX_COLD bool px__fiber_arena_grow(struct px_fiber_arena *arena)
 {
     int saved = errno;
-    void *memory = NULL;
-    struct px_fiber_chunk *chunk;
+    size_t count = arena->made < CHUNK           ? CHUNK
+                   : arena->made >= MOST - CHUNK ? MOST
+                                                 : CHUNK * 2;
+    struct px_fiber_chunk *chunk =
+        chunk_memory(LINE + count * sizeof(px_fiber));
 
-    if (posix_memalign(&memory, LINE, LINE + CHUNK * sizeof(px_fiber)) != 0)
-        memory = NULL;
     PX_ERRNO_MAY_HAVE_CHANGED();
     errno = saved;
-    if (!memory)
+    if (!chunk)
         return false;
-    chunk = memset(memory, 0, LINE + CHUNK * sizeof(px_fiber));
-    chunk->count = CHUNK;
-    chunk->fibers = (px_fiber *)(void *)((char *)memory + LINE);
+    chunk->count = count;
+    chunk->fibers = (px_fiber *)(void *)((char *)chunk + LINE);
     chunk->next = arena->chunks;
     arena->chunks = chunk;
-    for (size_t i = CHUNK; i-- > 0;) {
+    arena->made += count;
+    for (size_t i = count; i-- > 0;) {
         chunk->fibers[i].state = PX_STATE_FREE;
         chunk->fibers[i].next = arena->free;
         arena->free = &chunk->fibers[i];
@@ -71,10 +108,10 @@ void px__fiber_arena_close(struct px_fiber_arena *arena)
                 free(chunk->fibers[i].name_kept);
         }
         arena->chunks = chunk->next;
-        if (!chunk->adopted)
-            free(chunk);
+        chunk_free(chunk);
     }
     arena->free = NULL;
+    arena->made = 0;
 }
 
 struct px_fiber_cursor px__fibers_begin(const struct px_fiber_arena *arena)

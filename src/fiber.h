@@ -185,6 +185,7 @@ struct px_fiber_chunk {
 struct px_fiber_arena {
     struct px_fiber_chunk *chunks;
     px_fiber *free;
+    size_t made; /* records */
 };
 
 /* Where somebody is who goes through all records. */

@@ -37,21 +37,23 @@ PX_COLD bool px__heap_reserve(struct px_heap *heap, size_t room)
 {
     const size_t lead = LINE - sizeof(struct px_heap_entry);
     struct px_heap grown = *heap;
-    int saved = errno;
+    int saved = errno, err;
+    size_t size;
     char *at;
 
     if (room < LEAST)
         room = LEAST;
     if (room <= heap->room)
         return true;
-    if (room > MOST ||
-        posix_memalign(&grown.memory, LINE,
-                       lead + (room + 1) * (sizeof(*grown.entries) +
-                                            sizeof(*grown.nodes) +
-                                            sizeof(*grown.places))) != 0) {
-        errno = saved;
+    if (room > MOST)
         return false;
-    }
+    size = lead + (room + 1) * (sizeof(*grown.entries) + sizeof(*grown.nodes) +
+                                sizeof(*grown.places));
+    err = posix_memalign(&grown.memory, LINE, size);
+    PX_ERRNO_MAY_HAVE_CHANGED();
+    errno = saved;
+    if (err)
+        return false;
     at = (char *)grown.memory + lead;
     grown.entries = (struct px_heap_entry *)(void *)at;
     at += (room + 1) * sizeof(*grown.entries);

@@ -16,7 +16,7 @@ FIBERS = 1000000
 NEEDED = 6 << 20  # KiB of memory
 MEMORY = 4250  # bytes of each fiber,
 TABLES = 130  # and of page tables
-KEPT = 0.05  # of the memory, by malloc, at most
+KEPT = 0.01
 
 
 def number(text, pattern):
