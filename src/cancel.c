@@ -361,6 +361,8 @@ static bool is_entered(const px_scope *scope)
 
     if (!scope->fiber || !px__loop || scope->run != (uint32_t)px__loop->run)
         return false;
+    if (!scope->fiber->life)
+        return false;
     s = scope->fiber->life->scope;
     while (s && s != scope)
         s = s->outer;
@@ -451,7 +453,7 @@ int px_cancel(px_fiber *fiber)
 {
     if (!fiber)
         return PX_EINVAL;
-    if (fiber->state == PX_STATE_DONE)
+    if (fiber->state >= PX_STATE_DONE)
         return 0;
     if (!px__is_within(fiber))
         fiber->flags |= PX_FIBER_CANCEL_EARLY;

@@ -108,6 +108,7 @@ static inline void px__scope_enter_body(px_fiber *self)
     const px_scope *outer = body->outer;
 
     self->life->scope = body;
+    body->inner = NULL; /* the last body may have left one behind */
     body->status = 0;
     body->reach = 0;
     body->nearest = PX_FOREVER;

@@ -103,7 +103,6 @@ static inline void px__fiber_born(px_fiber *fiber, px_loop *loop,
     fiber->loop = loop;
     fiber->life = life;
     fiber->waiter.queue = NULL;
-    body->inner = NULL;
     body->fiber = fiber;
     body->children = NULL;
     body->deadline = PX_FOREVER;

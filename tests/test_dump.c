@@ -983,11 +983,66 @@ static void a_site_is_where_the_user_called(void **state)
     assert_log("");
 }
 
+/* An owner has ended, and its stack is about to be another's. */
+static int lock_for_a_while(void *arg)
+{
+    EXPECT_EQ(px_mutex_lock(arg), 0);
+    EXPECT_EQ(px_sleep(10 * PX_MSEC), 0);
+    EXPECT_EQ(px_mutex_unlock(arg), 0);
+    return 0;
+}
+
+static int lock_one_then_the_other(void *arg)
+{
+    px_mutex *locks = arg;
+
+    PX_WITHIN(time, 5 * PX_MSEC)
+    {
+        EXPECT_EQ(px_mutex_lock(&locks[0]), PX_ETIMEDOUT);
+    }
+    EXPECT_EQ(px_mutex_lock(&locks[1]), 0);
+    EXPECT_EQ(px_mutex_unlock(&locks[1]), 0);
+    return 0;
+}
+
+static int end_later_as_owner(void *arg)
+{
+    EXPECT_EQ(px_mutex_lock(arg), 0);
+    return px_sleep(PX_MSEC);
+}
+
+static int dump_beside_an_ended_owner(void *arg)
+{
+    px_mutex locks[2] = {PX_MUTEX_INIT, PX_MUTEX_INIT};
+
+    (void)arg;
+    start(end_later_as_owner, &locks[0]);
+    start(lock_one_then_the_other, locks);
+    EXPECT_EQ(px_sleep(2 * PX_MSEC), 0);
+    dump_into_raw(NULL); /* it has ended, and its stack has not gone back */
+    EXPECT(!strstr(raw, "cycle"));
+    start(lock_for_a_while, &locks[1]); /* on that stack */
+    EXPECT_EQ(px_sleep(6 * PX_MSEC), 0);
+    dump_into_raw(NULL);
+    EXPECT(strstr(raw, "held by fiber 3"));
+    EXPECT(!strstr(raw, "cycle"));
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0); /* the locks are in this frame */
+    return 0;
+}
+
+static void looking_for_cycles_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    run_fibers(dump_beside_an_ended_owner, NULL);
+    assert_log("");
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(R122_S_run_7_one_fiber_alone_is_reported_once),
     PX_TEST(R65_two_locks_taken_crosswise_are_named_as_a_cycle),
     PX_TEST(every_cycle_is_named_once_however_long),
     PX_TEST(R62_an_owner_that_has_ended_is_named),
+    PX_TEST(looking_for_cycles_leaves_nothing_behind),
     PX_TEST(a_report_reads_the_clock_for_how_long),
     PX_TEST(an_ended_owner_is_named_after_it_was_awaited),
     PX_TEST(a_lock_left_by_an_earlier_run_is_told_apart),

@@ -54,8 +54,6 @@ static void the_top_is_the_earliest_after_every_step(void **state)
 
         if (step == steps / 2) /* in between, all of it moves */
             assert_true(px__heap_reserve(&heap, NODES));
-        if (step < steps / 2 && heap.count == NODES / 2)
-            node = px__heap_top(&heap); /* no crowd, here */
         /* Few different times, so that many are equal; the ends of the type
          * among them. */
         uint64_t pick = random_next(&random) % 16;

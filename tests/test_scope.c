@@ -644,6 +644,57 @@ FIBER_TEST(scopes_that_a_body_returns_inside_are_forgotten)
     return 0;
 }
 
+static int enters_and_returns(void *arg)
+{
+    return px_scope_enter(arg, PX_SEC);
+}
+
+static int sleeps_a_second(void *arg UNUSED)
+{
+    return px_sleep(PX_SEC);
+}
+
+/* It has the stack, and may have the record, of one that left a scope behind:
+ * whatever cancels it must not go there. */
+FIBER_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers)
+{
+    px_scope forgotten, blank;
+    px_fiber *fiber;
+    int value = 0;
+
+    memset(&blank, 0xa5, sizeof(blank));
+    for (int i = 0; i < 3; i++) {
+        start(enters_and_returns, &forgotten);
+        memcpy(&forgotten, &blank, sizeof(blank));
+        fiber = start_handle(sleeps_a_second, NULL);
+        EXPECT_EQ(px_cancel(fiber), 0);
+        EXPECT_EQ(px_await(fiber, &value), 0);
+        EXPECT_EQ(value, PX_ECANCELED);
+        EXPECT(memcmp(&forgotten, &blank, sizeof(blank)) == 0);
+    }
+    return 0;
+}
+
+static int does_nothing(void *arg UNUSED)
+{
+    return 0;
+}
+
+FIBER_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended)
+{
+    px_scope forgotten;
+    px_fiber *fiber = start_handle(enters_and_returns, &forgotten);
+
+    start(does_nothing, NULL); /* by now the stack has gone back */
+    EXPECT_EQ(px_scope_cancel(&forgotten), 0);
+    EXPECT_EQ(px_scope_set_deadline(&forgotten, 1), 0);
+    EXPECT_EQ(px_scope_shield(&forgotten, true), PX_EINVAL);
+    EXPECT_EQ(px_scope_status(&forgotten), 0);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    EXPECT_EQ(px_scope_cancel(&forgotten), 0);
+    return 0;
+}
+
 /* Its scopes lie where the next call's frame will be. */
 static int returns_inside_its_frame(void *arg UNUSED)
 {
@@ -928,6 +979,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_scope_is_left_by_its_own_fiber),
     PX_TEST(scopes_that_a_body_returns_inside_are_forgotten),
     PX_TEST(scopes_in_the_frame_that_a_return_frees_are_forgotten),
+    PX_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers),
+    PX_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended),
     PX_TEST(the_main_fiber_may_return_inside_scopes),
     PX_TEST(a_parked_fibers_deadline_can_be_moved),
     PX_TEST(a_deadline_moved_to_the_past_has_fired_at_once),

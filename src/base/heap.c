@@ -163,11 +163,12 @@ void px__heap_insert(struct px_heap *heap, struct px_heap_node *node,
     struct px_heap_entry entry = {.when = when};
 
     node->when = when;
+    entry.order = heap->order++;
     if (PX_UNLIKELY(heap->count == heap->room)) {
+        node->order = entry.order;
         join_crowd(heap, node);
         return;
     }
-    entry.order = heap->order++;
     entry.slot = heap->count < heap->used ? heap->entries[heap->count].slot
                                           : ++heap->used;
     heap->nodes[entry.slot] = node;
@@ -198,13 +199,20 @@ void px__heap_remove(struct px_heap *heap, struct px_heap_node *node)
 
 struct px_heap_node *px__heap_top(const struct px_heap *heap)
 {
+    struct px_heap_entry first = {.when = INT64_MAX};
     struct px_heap_node *top = NULL;
 
-    if (heap->count > 0)
-        top = heap->nodes[heap->entries[0].slot];
+    if (heap->count > 0) {
+        first = heap->entries[0];
+        top = heap->nodes[first.slot];
+    }
     for (struct px_heap_node *n = heap->crowd; n; n = n->next) {
-        if (!top || n->when < top->when)
+        struct px_heap_entry entry = {.when = n->when, .order = n->order};
+
+        if (!top || comes_before(&entry, &first)) {
+            first = entry;
             top = n;
+        }
     }
     return top;
 }

@@ -19,6 +19,7 @@
 struct px_heap_node {
     int64_t when;
     uint32_t slot;             /* 0: in no heap */
+    uint32_t order;            /* of insertion, without room */
     struct px_heap_node *next; /* in the list of those without room */
     struct px_heap_node *prev;
 };

@@ -52,29 +52,31 @@ static void look_at_counter(void)
 static void look_at_counter(void) {}
 #endif
 
-static void measure(struct px_quick_clock *clock, uint64_t count, px_nsec time)
+/* The time was read after the counter said `before`, and before it said
+ * `after`. Of what they leave open the fewest counts are taken: however long an
+ * interruption there was, the rate is not too low; where it could be much too
+ * high, it is measured for longer. */
+static void measure(struct px_quick_clock *clock, uint64_t before,
+                    uint64_t after, px_nsec time)
 {
     px_nsec passed = time - clock->first_time;
-    uint64_t counts = count - clock->first_count;
+    uint64_t counts = before - clock->first_count;
+    uint64_t gaps = after - before + clock->first_gap;
 
-    if (!clock->measures || counts == 0 || counts > UINT64_MAX / 2) {
+    if (!clock->measures || counts == 0 || counts > UINT64_MAX / 2 ||
+        passed > MOST) {
         clock->measures = true;
-        clock->first_count = count;
+        clock->first_count = after;
+        clock->first_gap = after - before;
         clock->first_time = time;
         return;
     }
-    if (passed < LEAST)
-        return;
-    if (passed < 16 * MOST) {
+    if (passed >= LEAST && gaps < counts / (2 * MARGIN)) {
         double rate = (double)passed / (double)counts;
 
         rate += rate / MARGIN;
         clock->rate = (uint64_t)(rate * 4294967296.0) + 1;
         clock->good = (uint64_t)((double)GOOD / rate);
-    }
-    if (passed > MOST) {
-        clock->first_count = count;
-        clock->first_time = time;
     }
 }
 
@@ -103,7 +105,7 @@ px_nsec px__quick_clock_ask(struct px_quick_clock *clock)
     /* Interrupted in between: what they said does not belong together. */
     if (clock->good && (px_nsec)((after - before) * clock->rate >> 32) > APART)
         return time;
-    measure(clock, before, time);
+    measure(clock, before, after, time);
     clock->count = before;
     clock->time = time;
     return time;

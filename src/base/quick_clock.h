@@ -35,8 +35,9 @@ struct px_quick_clock {
     uint64_t rate;  /* nanoseconds in 2^32 counts, rounded up generously */
     uint64_t good;  /* for so many counts after `count`; 0: not at all */
 
-    uint64_t first_count; /* what the rate is measured from */
-    px_nsec first_time;
+    uint64_t first_count; /* what the rate is measured from, */
+    uint64_t first_gap;   /* how far that may be off, in counts, */
+    px_nsec first_time;   /* and when it was */
     bool measures;
     bool refused; /* do not try again */
 };

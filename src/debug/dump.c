@@ -314,6 +314,12 @@ static void write_cycle(const px_fiber *first, FILE *to)
     (void)fputs(text.line, to);
 }
 
+/* One that has ended blocks others, and is blocked by nobody. */
+static bool is_alive(const px_fiber *fiber)
+{
+    return fiber && fiber->state != PX_STATE_DONE;
+}
+
 /* Everybody has one blocker at most, so from each fiber there is one way to go.
  * Each walk leaves its sign; coming upon its own is a cycle. */
 static void write_cycles(px_fiber *list, FILE *to)
@@ -321,11 +327,11 @@ static void write_cycles(px_fiber *list, FILE *to)
     for (px_fiber *start = list; start; start = start->life->mark) {
         px_fiber *fiber = start;
 
-        while (fiber && fiber->life && !fiber->life->seen) {
+        while (is_alive(fiber) && !fiber->life->seen) {
             fiber->life->seen = start;
             fiber = blocker_of(fiber);
         }
-        if (fiber && fiber->life && fiber->life->seen == start)
+        if (is_alive(fiber) && fiber->life->seen == start)
             write_cycle(fiber, to);
     }
     for (px_fiber *f = list; f; f = f->life->mark)
