@@ -265,6 +265,7 @@ static inline void push(px_scope *scope, px_fiber *self, px_nsec deadline,
     scope->groups = self->life->groups;
     scope->check = 0;
     scope->run = (uint32_t)self->loop->run;
+    scope->id = self->id;
     self->life->scope->inner = scope;
     self->life->scope = scope;
     px__scope_settle(scope);

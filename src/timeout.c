@@ -11,7 +11,9 @@ void px_scope_guard_release(px_scope *scope)
 {
     px_fiber *self = px__self;
 
-    if (scope && scope->fiber && scope->fiber == self)
+    /* Not one that an earlier fiber of the same record has left behind. */
+    if (scope && scope->fiber && scope->fiber == self &&
+        scope->id == self->id)
         px__scope_unwind(scope, self, "px_scope_guard_release");
 }
 

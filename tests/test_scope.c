@@ -675,6 +675,28 @@ FIBER_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers)
     return 0;
 }
 
+static int releases_anothers(void *arg)
+{
+    px_scope own;
+
+    EXPECT_EQ(px_scope_enter(&own, PX_SEC), 0);
+    px_scope_guard_release(arg);
+    EXPECT(px_deadline() != PX_FOREVER);
+    EXPECT_EQ(px_scope_leave(&own), 0);
+    return 0;
+}
+
+FIBER_TEST(a_guard_does_nothing_to_the_next_fiber_of_a_record)
+{
+    px_scope forgotten;
+
+    for (int i = 0; i < 3; i++) {
+        start(enters_and_returns, &forgotten);
+        start(releases_anothers, &forgotten);
+    }
+    return 0;
+}
+
 static int does_nothing(void *arg UNUSED)
 {
     return 0;
@@ -981,6 +1003,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(scopes_in_the_frame_that_a_return_frees_are_forgotten),
     PX_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers),
     PX_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended),
+    PX_TEST(a_guard_does_nothing_to_the_next_fiber_of_a_record),
     PX_TEST(the_main_fiber_may_return_inside_scopes),
     PX_TEST(a_parked_fibers_deadline_can_be_moved),
     PX_TEST(a_deadline_moved_to_the_past_has_fired_at_once),

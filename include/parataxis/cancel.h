@@ -57,7 +57,8 @@ typedef struct px_scope {
     uint32_t groups;
     uint32_t check;
     uint32_t run;
-    uintptr_t reserved[2];
+    px_fid id;
+    uintptr_t reserved;
 } px_scope;
 
 PX_BEGIN_DECLS
