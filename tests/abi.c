@@ -39,8 +39,8 @@ SIZE(px_sem_guard, 16, 8);
 SIZE(px_mutex, 56, 8);
 SIZE(px_mutex_guard, 16, 8);
 SIZE(px_waitgroup, 48, 8);
-SIZE(px_scope, 88, 8);
-SIZE(px_group, 168, 8);
+SIZE(px_scope, 96, 8);
+SIZE(px_group, 176, 8);
 
 OFFSET(px_sem_guard, status, 8);
 OFFSET(px_mutex_guard, status, 8);

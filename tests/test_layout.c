@@ -23,8 +23,8 @@ static const struct {
 } sizes[] = {
     SIZE_OF(px_sem, 80),          SIZE_OF(px_sem_guard, 16),
     SIZE_OF(px_mutex, 56),        SIZE_OF(px_mutex_guard, 16),
-    SIZE_OF(px_waitgroup, 48),    SIZE_OF(px_scope, 88),
-    SIZE_OF(px_group, 168),       SIZE_OF(px_waitq, 16),
+    SIZE_OF(px_waitgroup, 48),    SIZE_OF(px_scope, 96),
+    SIZE_OF(px_group, 176),       SIZE_OF(px_waitq, 16),
     SIZE_OF(px_run_options, 120), SIZE_OF(px_spawn_options, 64),
     SIZE_OF(px_clock, 4),         SIZE_OF(px_nsec, 8),
     SIZE_OF(px_fid, 8),

@@ -58,7 +58,7 @@ typedef struct px_scope {
     uint32_t check;
     uint32_t run;
     px_fid id;
-    uintptr_t reserved;
+    uintptr_t reserved[2];
 } px_scope;
 
 PX_BEGIN_DECLS
