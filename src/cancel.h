@@ -52,6 +52,14 @@ static inline int px__cancellation_point(px_fiber *self)
     return px__look(self);
 }
 
+/* The same for a call that need not wait, seen from a fast path: true if there
+ * is no more to it than that it has been counted. */
+static inline bool px__passes_by(px_fiber *self)
+{
+    return self->attention == PX_LOOK_DEADLINE &&
+           ++self->life->looks < PX_LOOKS;
+}
+
 /* Before parking: a cancellation point that also notices a passed deadline. */
 static inline int px__may_park(px_fiber *self)
 {

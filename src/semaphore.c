@@ -182,6 +182,14 @@ static PX_NOINLINE int down_attentively(px_sem *sem, px_fiber *self,
     return 0;
 }
 
+/* A down that has to wait, or takes nothing. */
+static inline int down_slowly(px_sem *sem, px_fiber *self, int64_t want)
+{
+    if (self->attention)
+        return down_attentively(sem, self, &down_class, want);
+    return want ? wait_in_turn(sem, self, &down_class, want) : 0;
+}
+
 int px_sem_init(px_sem *sem, int64_t count)
 {
     if (!sem)
@@ -216,10 +224,10 @@ PX_HOT int px_sem_down(px_sem *sem)
     if (PX_UNLIKELY(!sem))
         return PX_EINVAL;
     PX_CHECK(sem, "px_sem_down");
-    if (PX_UNLIKELY(self->attention))
-        return down_attentively(sem, self, &down_class, 1);
     if (PX_UNLIKELY(!can_take(sem, 1)))
-        return wait_in_turn(sem, self, &down_class, 1);
+        return down_slowly(sem, self, 1);
+    if (PX_UNLIKELY(self->attention) && !px__passes_by(self))
+        return down_attentively(sem, self, &down_class, 1);
     sem->count--;
     return 0;
 }
@@ -231,12 +239,10 @@ PX_HOT int px_sem_down_n(px_sem *sem, int64_t n)
     if (PX_UNLIKELY(!sem || n < 0))
         return PX_EINVAL;
     PX_CHECK(sem, "px_sem_down_n");
-    if (PX_UNLIKELY(self->attention))
+    if (PX_UNLIKELY(n == 0 || !can_take(sem, n)))
+        return down_slowly(sem, self, n);
+    if (PX_UNLIKELY(self->attention) && !px__passes_by(self))
         return down_attentively(sem, self, &down_class, n);
-    if (PX_UNLIKELY(n == 0))
-        return 0;
-    if (PX_UNLIKELY(!can_take(sem, n)))
-        return wait_in_turn(sem, self, &down_class, n);
     sem->count -= n;
     return 0;
 }

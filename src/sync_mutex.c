@@ -87,7 +87,7 @@ PX_HOT int px_mutex_lock(px_mutex *mutex)
     if (PX_UNLIKELY(!mutex))
         return PX_EINVAL;
     PX_CHECK(mutex, "px_mutex_lock");
-    if (PX_UNLIKELY(self->attention))
+    if (PX_UNLIKELY(self->attention) && !(!mutex->owner && px__passes_by(self)))
         return lock_attentively(mutex, self);
     if (PX_UNLIKELY(mutex->owner))
         return wait_in_turn(mutex, self);
