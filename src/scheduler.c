@@ -324,8 +324,7 @@ int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
     self->state = PX_STATE_PARKED;
     self->life->since = loop->now;
     px__timer_arm(self, when);
-    loop->countdown--;
-    return go_on_slowly(loop, self);
+    return go_on(loop, self);
 }
 
 /* If nobody else is ready, that is a time to look around. */
