@@ -41,23 +41,20 @@ int px__look_before_wait(px_fiber *self);
 /* Fail a cancellation point with `code`, and count it. */
 int px__fail(px_fiber *self, int code);
 
-/* A cancellation point: on entry of every call that may park. Under a deadline
- * the clock is read by every 64th. */
-static inline int px__cancellation_point(px_fiber *self)
-{
-    if (PX_LIKELY(self->attention == 0))
-        return 0;
-    if (self->attention == PX_LOOK_DEADLINE && ++self->life->looks < PX_LOOKS)
-        return 0;
-    return px__look(self);
-}
-
-/* The same for a call that need not wait, seen from a fast path: true if there
- * is no more to it than that it has been counted. */
+/* Whether there is no more to a cancellation point under a deadline than that it
+ * has been counted: the clock is read by every 64th. */
 static inline bool px__passes_by(px_fiber *self)
 {
     return self->attention == PX_LOOK_DEADLINE &&
            ++self->life->looks < PX_LOOKS;
+}
+
+/* A cancellation point: on entry of every call that may park. */
+static inline int px__cancellation_point(px_fiber *self)
+{
+    return PX_LIKELY(self->attention == 0) || px__passes_by(self)
+               ? 0
+               : px__look(self);
 }
 
 /* Before parking: a cancellation point that also notices a passed deadline. */

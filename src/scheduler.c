@@ -107,20 +107,26 @@ px_nsec px__time(px_loop *loop)
     return loop->now;
 }
 
+/* Of a fiber whose timer is armed. That is a flag of its record, too: whoever
+ * wakes a fiber without one need not touch its life. */
+static inline void disarm(px_fiber *fiber)
+{
+    px__heap_remove(&fiber->loop->timers, &fiber->life->timer);
+    fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
+}
+
 void px__timer_arm(px_fiber *fiber, px_nsec when)
 {
-    struct px_heap *timers = &fiber->loop->timers;
 
     if (fiber->life->scope->nearest < when)
         when = fiber->life->scope->nearest;
     if (fiber->flags & PX_FIBER_TIMED) {
         if (fiber->life->timer.when == when)
             return;
-        px__heap_remove(timers, &fiber->life->timer);
-        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
+        disarm(fiber);
     }
     if (when != PX_FOREVER) {
-        px__heap_insert(timers, &fiber->life->timer, when);
+        px__heap_insert(&fiber->loop->timers, &fiber->life->timer, when);
         fiber->flags |= PX_FIBER_TIMED;
     }
 }
@@ -137,8 +143,7 @@ static void run_timers(px_loop *loop)
         px_fiber *fiber =
             PX_CONTAINER_OF(top, struct px_life, timer)->body.fiber;
 
-        px__heap_remove(&loop->timers, top);
-        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
+        disarm(fiber);
         loop->hooks->on_timer(fiber);
         top = px__heap_top(&loop->timers);
     }
@@ -158,19 +163,23 @@ static PX_COLD void look_at_everything(px_loop *loop)
     errno = saved;
 }
 
+/* Whether looking around could find anybody. */
+static inline bool is_watching(const px_loop *loop)
+{
+    return !px__heap_is_empty(&loop->timers) || loop->io_waits > 0 ||
+           px__inbox_pending(loop);
+}
+
 static void look_around(px_loop *loop)
 {
     loop->countdown = PX_LOOK_AROUND - 1;
-    if (!px__heap_is_empty(&loop->timers) || loop->io_waits > 0 ||
-        px__inbox_pending(loop))
+    if (is_watching(loop))
         look_at_everything(loop);
 }
 
 static bool can_still_wake(px_loop *loop)
 {
-    return !px__heap_is_empty(&loop->timers) || loop->io_waits > 0 ||
-           loop->offloads > 0 || px__inbox_held(loop) ||
-           px__inbox_pending(loop);
+    return is_watching(loop) || loop->offloads > 0 || px__inbox_held(loop);
 }
 
 bool px__is_stalled(px_loop *loop)
@@ -345,9 +354,7 @@ static PX_NOINLINE int requeue_slowly(px_fiber *self, int verdict)
 /* Nobody can come to be ready, or it is soon enough to see at the next look. */
 static inline bool is_alone(const px_loop *loop)
 {
-    return loop->countdown >= 0 && !loop->shuffles &&
-           px__heap_is_empty(&loop->timers) && loop->io_waits == 0 &&
-           !px__inbox_pending(loop);
+    return loop->countdown >= 0 && !loop->shuffles && !is_watching(loop);
 }
 
 PX_HOT int px__requeue(px_fiber *self, int verdict)
@@ -400,10 +407,8 @@ PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
 
 static PX_NOINLINE int ready_slowly(px_loop *loop, px_fiber *fiber)
 {
-    if (fiber->flags & PX_FIBER_TIMED) {
-        px__heap_remove(&loop->timers, &fiber->life->timer);
-        fiber->flags &= (uint16_t)~PX_FIBER_TIMED;
-    }
+    if (fiber->flags & PX_FIBER_TIMED)
+        disarm(fiber);
     push(loop, fiber);
     return 0;
 }
