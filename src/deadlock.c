@@ -56,9 +56,9 @@ void px__deadlock(px_loop *loop)
             return;
     }
     loop->stalled = true;
-    if (loop->ended != loop->ended_at_stall)
+    if (px__ended(loop) != loop->ended_at_stall)
         loop->stall_rounds = 0;
-    loop->ended_at_stall = loop->ended;
+    loop->ended_at_stall = px__ended(loop);
     if (++loop->stall_rounds > ROUNDS)
         give_up(loop, "1000 times, no fiber has ended for being told");
     if (interrupt_all(loop) == 0)

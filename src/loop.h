@@ -70,7 +70,7 @@ struct px_loop {
     px_nsec now; /* the last reading; the time itself if virtual */
     struct px_quick_clock quick_clock;
     size_t alive; /* begun or to begin, not ended */
-    uint64_t ended;
+    size_t room;  /* for so many there is room, as far as is known */
     px_fid next_id;
     struct px_run_options options;
     const struct px_hooks *hooks;

@@ -117,8 +117,8 @@ static void deliver(px_loop *loop, struct px_remote *remote)
         posted->chunk.count = 1;
         px__fiber_arena_adopt(&loop->arena, &posted->chunk);
     }
-    (void)px__make_room_for_timer(loop); /* without, timers are slower */
-    px__enlist(loop, fiber, px__stack_top(&fiber->life->stack));
+    (void)px__has_room(loop); /* without, timers are slower */
+    px__enlist(loop, fiber);
     px__enqueue(loop, fiber);
 }
 

@@ -103,6 +103,11 @@ static void loop_free(px_loop *loop)
     free(loop);
 }
 
+static void main_ended(px_fiber *self, int result)
+{
+    self->loop->main_result = result;
+}
+
 static int spawn_main(px_loop *loop, px_fn fn, void *arg)
 {
     px_spawn_options options = {
@@ -114,6 +119,7 @@ static int spawn_main(px_loop *loop, px_fn fn, void *arg)
 
     if (!fiber)
         return PX_ENOMEM;
+    fiber->life->on_end = main_ended;
     px__enqueue(loop, fiber);
     return 0;
 }

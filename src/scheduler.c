@@ -242,18 +242,36 @@ static PX_COLD px_fiber *idle(px_loop *loop)
 
 /* The switch. */
 
-static inline int switch_to(px_loop *loop, px_fiber *self, px_fiber *next)
+/* What a thread has one of, and every fiber its own. */
+static inline void keep_own(const px_loop *loop, px_fiber *self)
 {
     self->errno_kept = *loop->errno_at;
-    *loop->errno_at = next->errno_kept;
     if (loop->exceptions) {
         self->exceptions[0] = loop->exceptions[0];
         self->exceptions[1] = loop->exceptions[1];
+    }
+}
+
+static inline void bring_own(const px_loop *loop, const px_fiber *next)
+{
+    *loop->errno_at = next->errno_kept;
+    if (loop->exceptions) {
         loop->exceptions[0] = next->exceptions[0];
         loop->exceptions[1] = next->exceptions[1];
     }
-    next->state = PX_STATE_RUNNING;
-    px__self = next;
+}
+
+static inline void set_running(px_fiber *fiber)
+{
+    fiber->state = PX_STATE_RUNNING;
+    px__self = fiber;
+}
+
+static inline int switch_to(px_loop *loop, px_fiber *self, px_fiber *next)
+{
+    keep_own(loop, self);
+    bring_own(loop, next);
+    set_running(next);
     return PX_SWITCH(self, next, self->state == PX_STATE_DONE);
 }
 
@@ -379,14 +397,29 @@ PX_HOT int px__requeue(px_fiber *self, int verdict)
     return switch_to(loop, self, next);
 }
 
-void px__depart(px_fiber *self)
+static PX_NOINLINE void depart_slowly(px_loop *loop, px_fiber *self)
+{
+    (void)go_on_slowly(loop, self);
+    px__panic("px_run", "an ended fiber was resumed");
+}
+
+PX_HOT void px__depart(px_fiber *self)
 {
     px_loop *loop = self->loop;
+    px_fiber *next;
 
     px__bury(loop);
     loop->zombie = self;
-    (void)go_on(loop, self);
-    px__panic("px_run", "an ended fiber was resumed");
+    next = loop->queues[0].head;
+    if (PX_UNLIKELY(--loop->countdown < 0 || !next)) {
+        depart_slowly(loop, self);
+        return;
+    }
+    loop->queues[0].head = next->next;
+    fetch_ahead(next);
+    bring_own(loop, next);
+    set_running(next);
+    PX_LEAVE(self, next);
 }
 
 PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
@@ -402,7 +435,14 @@ PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
     if (!queue->head)
         queue->tail = self;
     queue->head = self;
-    return switch_to(loop, self, child);
+    keep_own(loop, self);
+    *loop->errno_at = 0;
+    if (loop->exceptions) {
+        loop->exceptions[0] = NULL;
+        loop->exceptions[1] = NULL;
+    }
+    set_running(child);
+    return PX_LAUNCH(self, child, child->life->stack.low, loop->hooks->body);
 }
 
 static PX_NOINLINE int ready_slowly(px_loop *loop, px_fiber *fiber)
@@ -427,11 +467,28 @@ PX_HOT int px__ready(px_fiber *fiber, int verdict)
 
 void px__enqueue(px_loop *loop, px_fiber *fiber)
 {
+    fiber->sp = px__context_make(fiber->sp, fiber->life->stack.low,
+                                 loop->hooks->body, fiber);
+    fiber->verdict = 0;
+    fiber->errno_kept = 0;
+    fiber->exceptions[0] = NULL;
+    fiber->exceptions[1] = NULL;
     fiber->state = PX_STATE_NEW;
     push(loop, fiber);
 }
 
-/* The end of a fiber. */
+/* The beginning and the end of a fiber. */
+
+bool px__make_room(px_loop *loop)
+{
+    bool found = loop->alive < loop->timers.room ||
+                 px__heap_reserve(&loop->timers, 2 * loop->alive);
+
+    loop->room = loop->timers.room < loop->options.max_fibers
+                     ? loop->timers.room
+                     : loop->options.max_fibers;
+    return found && loop->alive < loop->options.max_fibers;
+}
 
 void px__forget(px_fiber *fiber)
 {
@@ -453,7 +510,6 @@ void px__bury_zombie(px_loop *loop)
 
     loop->zombie = NULL;
     if (px__is_spare(loop, fiber)) {
-        px__stack_used(&loop->stacks, &fiber->life->stack);
         loop->usual->warm_count++;
         fiber->state = PX_STATE_FREE;
         fiber->next = loop->spare;

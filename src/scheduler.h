@@ -34,15 +34,17 @@ int px__park_until(px_fiber *self, const struct px_wait_class *waiting,
                    px_nsec when);
 /* Go to the tail of the run queue and return `verdict` when it is our turn. */
 int px__requeue(px_fiber *self, int verdict);
-/* A fiber ends: go on with the others, for good. */
-_Noreturn void px__depart(px_fiber *self);
-/* Go on with `child`, the caller ahead of the run queue. Returns 0. */
+/* A fiber ends: go on with the others, for good. Not said to compilers: to be
+ * jumped to, too, which keeps calls and returns in balance (context.h). */
+void px__depart(px_fiber *self);
+/* Begin with `child`, the caller ahead of the run queue. Returns 0. */
 int px__start_eagerly(px_fiber *self, px_fiber *child);
 
 /* The one way to make a fiber ready: its call will return `verdict`. Returns 0,
  * for callers that end with it. */
 int px__ready(px_fiber *fiber, int verdict);
-/* Put a new fiber at the tail of the run queue. */
+/* Put a new fiber at the tail of the run queue. Until it begins, its `sp` is the
+ * top of its stack. */
 void px__enqueue(px_loop *loop, px_fiber *fiber);
 /* Whether something is in the run queue. */
 bool px__has_ready(const px_loop *loop);
@@ -51,12 +53,12 @@ bool px__has_ready(const px_loop *loop);
  * `when`; disarm it if there is neither. */
 void px__timer_arm(px_fiber *fiber, px_nsec when);
 
-/* Before a fiber is made, for its timer: arming it allocates nothing. False
- * without memory. */
-static inline bool px__make_room_for_timer(px_loop *loop)
+/* Before a fiber is made: whether there may be another, and room for its timer:
+ * arming it allocates nothing. */
+bool px__make_room(px_loop *loop);
+static inline bool px__has_room(px_loop *loop)
 {
-    return PX_LIKELY(loop->alive < loop->timers.room) ||
-           px__heap_reserve(&loop->timers, 2 * loop->alive);
+    return PX_LIKELY(loop->alive < loop->room) || px__make_room(loop);
 }
 
 /* Read the loop's clock. */
@@ -74,13 +76,10 @@ static inline void px__fiber_reborn(px_fiber *fiber, px_fn fn, void *arg,
 {
     struct px_life *life = fiber->life;
 
-    fiber->verdict = 0;
-    fiber->errno_kept = 0;
+    fiber->sp = px__stack_top(&life->stack);
     fiber->attention = 0;
     fiber->flags = (uint16_t)flags;
     fiber->locks = 0;
-    fiber->exceptions[0] = NULL;
-    fiber->exceptions[1] = NULL;
     fiber->awaiter = NULL;
     life->looks = 0;
     life->failures = 0;
@@ -92,7 +91,8 @@ static inline void px__fiber_reborn(px_fiber *fiber, px_fn fn, void *arg,
     life->body.outer = &fiber->loop->root;
 }
 
-/* Make a fiber of a record and a stack. It is in no queue, and not yet one of
+/* Make a fiber of a record and a stack: it begins with its `sp` at the top of
+ * that. It is in no queue, and not yet one of
  * the run's: on any thread. */
 static inline void px__fiber_born(px_fiber *fiber, px_loop *loop,
                                   struct px_life *life, px_fn fn, void *arg,
@@ -113,18 +113,21 @@ static inline void px__fiber_born(px_fiber *fiber, px_loop *loop,
     px__fiber_reborn(fiber, fn, arg, flags, site);
 }
 
-/* The rest of it, on the run's thread: count it, and give it its id. The new
- * context begins below `top`. */
-static inline void px__enlist(px_loop *loop, px_fiber *fiber, char *top)
+/* The rest of it, on the run's thread: count it, and give it its id. */
+static inline void px__enlist(px_loop *loop, px_fiber *fiber)
 {
-    fiber->sp =
-        px__context_make(top, fiber->life->stack.low, loop->hooks->body, fiber);
     fiber->id = loop->next_id++;
     loop->alive++;
     PX_NOTE_BIRTH(
         fiber, fiber->life->stack.low,
         (size_t)(px__stack_top(&fiber->life->stack) - fiber->life->stack.low));
     PX_NOTE_NAME(fiber, px_name(fiber));
+}
+
+/* How many fibers have ended. */
+static inline uint64_t px__ended(const px_loop *loop)
+{
+    return (uint64_t)loop->next_id - loop->alive;
 }
 
 /* Reclaim the record of a fiber that has ended, if nobody needs it: it is

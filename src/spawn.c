@@ -80,9 +80,6 @@ static inline void end(px_fiber *self, int result)
     self->verdict = result;
     self->state = PX_STATE_DONE;
     loop->alive--;
-    loop->ended++;
-    if (self->flags & PX_FIBER_MAIN)
-        loop->main_result = result;
     if (awaiter && --awaiter->waiter.want == 0) {
         if (!(awaiter->flags & PX_FIBER_AWAITS_ALL)) {
             self->flags |= PX_FIBER_CONSUMED;
@@ -102,17 +99,24 @@ static void check_returned(const bool *returned)
                             "thread, which the other fibers need");
 }
 
+static inline int call_body(px_fiber *self)
+{
+    bool returned PX_CLEANUP(check_returned) = false;
+    int result = self->life->fn(self->life->arg);
+
+    returned = true;
+    return result;
+}
+
 void px__spawn_body(void *fiber)
 {
     px_fiber *self = fiber;
-    bool returned PX_CLEANUP(check_returned) = false;
     int result;
 
     PX_NOTE_ARRIVAL(self);
     px__scope_enter_body(self);
-    result = self->life->fn(self->life->arg);
-    returned = true;
-    if (px__self != self)
+    result = call_body(self);
+    if (PX_UNLIKELY(px__self != self))
         px__panic("px_run",
                   "fiber %lld of the parent process returned in a "
                   "forked child",
@@ -132,22 +136,18 @@ static PX_COLD px_fiber *unmake(px_loop *loop, px_fiber *fiber)
     return NULL;
 }
 
-/* What only options can ask for. The top of what is left of the stack; NULL
- * without memory. */
-static PX_NOINLINE char *furnish(px_fiber *fiber,
-                                 const px_spawn_options *options)
+/* What only options can ask for: 0 or PX_ENOMEM. */
+static PX_NOINLINE int furnish(px_fiber *fiber, const px_spawn_options *options)
 {
     size_t copied =
         (options->arg_size + ARG_ALIGNMENT - 1) & ~(ARG_ALIGNMENT - 1);
-    char *top = px__stack_top(&fiber->life->stack);
 
-    if (options->name && px__fiber_rename(fiber, options->name) != 0)
-        return NULL;
     if (copied) {
-        top -= copied;
-        fiber->life->arg = memcpy(top, fiber->life->arg, options->arg_size);
+        fiber->sp = (char *)fiber->sp - copied;
+        fiber->life->arg =
+            memcpy(fiber->sp, fiber->life->arg, options->arg_size);
     }
-    return top;
+    return options->name ? px__fiber_rename(fiber, options->name) : 0;
 }
 
 /* A record and a stack; NULL without memory. */
@@ -178,7 +178,6 @@ static inline px_fiber *take_spare(px_loop *loop)
 
     if (fiber && px__is_spare(loop, fiber)) {
         loop->zombie = NULL;
-        px__stack_used(&loop->stacks, &fiber->life->stack);
         return fiber;
     }
     fiber = loop->spare;
@@ -189,16 +188,13 @@ static inline px_fiber *take_spare(px_loop *loop)
     return fiber;
 }
 
-static inline px_fiber *make(px_loop *loop, const px_spawn_options *options,
-                             px_fn fn, void *arg, unsigned flags,
-                             const void *site)
+px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
+                    void *arg, unsigned flags, const void *site)
 {
     size_t size = options ? options->stack_size : 0;
     px_fiber *fiber;
-    char *top;
 
-    if (PX_UNLIKELY(loop->alive >= loop->options.max_fibers ||
-                    !px__make_room_for_timer(loop)))
+    if (PX_UNLIKELY(!px__has_room(loop)))
         return NULL;
     fiber = size ? NULL : take_spare(loop);
     if (PX_LIKELY(fiber != NULL)) {
@@ -211,20 +207,10 @@ static inline px_fiber *make(px_loop *loop, const px_spawn_options *options,
             flags |= PX_FIBER_USUAL;
         px__fiber_born(fiber, loop, fiber->life, fn, arg, flags, site);
     }
-    top = px__stack_top(&fiber->life->stack);
-    if (PX_UNLIKELY(options)) {
-        top = furnish(fiber, options);
-        if (!top)
-            return unmake(loop, fiber);
-    }
-    px__enlist(loop, fiber, top);
+    if (PX_UNLIKELY(options) && furnish(fiber, options) != 0)
+        return unmake(loop, fiber);
+    px__enlist(loop, fiber);
     return fiber;
-}
-
-px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
-                    void *arg, unsigned flags, const void *site)
-{
-    return make(loop, options, fn, arg, flags, site);
 }
 
 int px__begin(px_fiber *self, px_fiber *fiber, bool queued)
@@ -235,8 +221,8 @@ int px__begin(px_fiber *self, px_fiber *fiber, bool queued)
     return 0;
 }
 
-static inline int spawn(px_fiber **out, const px_spawn_options *options,
-                        px_fn fn, void *arg, const void *site)
+static PX_NOINLINE int spawn(px_fiber **out, const px_spawn_options *options,
+                             px_fn fn, void *arg, const void *site)
 {
     px_fiber *self = px__self, *fiber;
     int err = px__check_birth(options, fn, arg);
@@ -245,8 +231,8 @@ static inline int spawn(px_fiber **out, const px_spawn_options *options,
         return err;
     if (PX_UNLIKELY(!px__is_fiber(self)))
         return PX_ENOFIBER;
-    fiber =
-        make(self->loop, options, fn, arg, out ? 0 : PX_FIBER_DETACHED, site);
+    fiber = px__spawn(self->loop, options, fn, arg,
+                      out ? 0 : PX_FIBER_DETACHED, site);
     if (PX_UNLIKELY(!fiber))
         return PX_ENOMEM;
     if (out)
@@ -254,9 +240,24 @@ static inline int spawn(px_fiber **out, const px_spawn_options *options,
     return px__begin(self, fiber, options && options->queued);
 }
 
+/* The same for the usual case, which is that of a spare: a few stores, and a
+ * jump. */
 PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
 {
-    return spawn(out, NULL, fn, arg, __builtin_return_address(0));
+    const void *site = __builtin_return_address(0);
+    px_fiber *self = px__self, *fiber = NULL;
+    px_loop *loop = self->loop;
+
+    if (PX_LIKELY(fn && px__is_fiber(self) && loop->alive < loop->room))
+        fiber = take_spare(loop);
+    if (PX_UNLIKELY(!fiber))
+        return spawn(out, NULL, fn, arg, site);
+    px__fiber_reborn(fiber, fn, arg,
+                     PX_FIBER_USUAL | (out ? 0 : PX_FIBER_DETACHED), site);
+    px__enlist(loop, fiber);
+    if (out)
+        *out = fiber;
+    return px__start_eagerly(self, fiber);
 }
 
 int px_spawn_with(px_fiber **out, const px_spawn_options *options, px_fn fn,

@@ -426,18 +426,14 @@ static PX_COLD void thin_out(const struct px_stack_pool *pool,
     }
 }
 
-void px__stack_forget_frames(struct px_stack *stack)
-{
-    px__valgrind_reuse(stack->low, (size_t)(px__stack_top(stack) - stack->low));
-}
-
 void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack)
 {
     struct px_stack_class *class = stack->slab->class;
     size_t used = (size_t)(px__stack_top(stack) - stack->low);
 
     px__note_stack_clean(stack->low, used);
-    px__stack_used(pool, stack);
+    if (PX_UNLIKELY(pool->valgrind))
+        px__valgrind_reuse(stack->low, used);
     if (PX_UNLIKELY(pool->wipe))
         memset(stack->low, 0, used);
     stack->prev = NULL;

@@ -76,15 +76,6 @@ struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size);
 /* Give a stack back. Not the one that this code runs on. */
 void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack);
 
-/* What valgrind knows of the frames that were on a stack is over. */
-void px__stack_forget_frames(struct px_stack *stack);
-static inline void px__stack_used(const struct px_stack_pool *pool,
-                                  struct px_stack *stack)
-{
-    if (pool->valgrind)
-        px__stack_forget_frames(stack);
-}
-
 /* The class of a size. */
 struct px_stack_class *px__stack_class(struct px_stack_pool *pool, size_t size);
 

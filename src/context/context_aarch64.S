@@ -48,6 +48,7 @@ px__context_switch:
         str     x10, [x0]
         /* From here on the frame is the other one's, of the same layout. */
         mov     sp, x1
+.Larrive:
         ldr     x10, [sp, #160]
         cmp     x9, x10
         b.ne    2f
@@ -84,6 +85,53 @@ px__context_switch:
         .cfi_endproc
         .size   px__context_switch, .-px__context_switch
 
+/* x0: from (not needed), x1: to, w2: verdict. The second half of a switch. */
+        .globl  px__context_leave
+        .hidden px__context_leave
+        .type   px__context_leave, %function
+        .p2align 4
+px__context_leave:
+        .cfi_startproc
+        mrs     x9, fpcr
+        .cfi_undefined x30
+        mov     sp, x1
+        b       .Larrive
+        .cfi_endproc
+        .size   px__context_leave, .-px__context_leave
+
+/* x0: save, x1: top, x2: low (not needed), x3: entry, x4: its argument, x5:
+ * from (not needed). The first half of a switch, and px__context_entry. */
+        .globl  px__context_launch
+        .hidden px__context_launch
+        .type   px__context_launch, %function
+        .p2align 6
+px__context_launch:
+        .cfi_startproc
+        sub     sp, sp, #176
+        .cfi_def_cfa_offset 176
+        stp     x19, x20, [sp, #0]
+        stp     x21, x22, [sp, #16]
+        stp     x23, x24, [sp, #32]
+        stp     x25, x26, [sp, #48]
+        stp     x27, x28, [sp, #64]
+        stp     x29, x30, [sp, #80]
+        stp     d8, d9, [sp, #96]
+        stp     d10, d11, [sp, #112]
+        stp     d12, d13, [sp, #128]
+        stp     d14, d15, [sp, #144]
+        mrs     x9, fpcr
+        str     x9, [sp, #160]
+        mov     x10, sp
+        str     x10, [x0]
+        .cfi_undefined x30
+        sub     sp, x1, #16
+        mov     x0, x4
+        mov     x29, xzr
+        adr     x30, .Lentered
+        br      x3
+        .cfi_endproc
+        .size   px__context_launch, .-px__context_launch
+
 /* Where a new context begins: x19 is the entry, x20 its argument. The return
  * address is said to be undefined, and the frame pointer is zero: unwinders
  * and debuggers stop here. */
@@ -96,6 +144,7 @@ px__context_entry:
         mov     x29, xzr
         mov     x30, xzr
         blr     x19
+.Lentered:
         brk     #1
         .cfi_endproc
         .size   px__context_entry, .-px__context_entry

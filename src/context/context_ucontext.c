@@ -60,3 +60,18 @@ void *px__context_make(void *top, void *low, void (*entry)(void *arg),
                 (unsigned)(at >> 16 >> 16), (unsigned)(at & 0xffffffffu));
     return frame;
 }
+
+int px__context_launch(void **save, void *top, void *low,
+                       void (*entry)(void *arg), void *arg, void **from)
+{
+    *from = NULL;
+    return px__context_switch(save, px__context_make(top, low, entry, arg), 0);
+}
+
+void px__context_leave(void *from, void *to, int verdict)
+{
+    void *never;
+
+    (void)from;
+    (void)px__context_switch(&never, to, verdict);
+}

@@ -63,6 +63,7 @@ px__context_switch:
         movq    %rsp, %r10
         /* From here on the frame is the other one's, of the same layout. */
         movq    %rsi, %rsp
+.Larrive:
         movl    (%r10), %r8d
         movzwl  4(%r10), %r9d
         xorl    (%rsp), %r8d
@@ -114,6 +115,58 @@ px__context_switch:
         .cfi_endproc
         .size   px__context_switch, .-px__context_switch
 
+/* rdi: from, rsi: to, edx: verdict. The second half of a switch. */
+        .globl  px__context_leave
+        .hidden px__context_leave
+        .type   px__context_leave, @function
+        .p2align 4
+px__context_leave:
+        .cfi_startproc
+        LANDING
+        leaq    -8(%rsp), %r10
+        stmxcsr (%r10)
+        fnstcw  4(%r10)
+        movq    %rdi, %rcx
+        .cfi_undefined rip
+        movq    %rsi, %rsp
+        jmp     .Larrive
+        .cfi_endproc
+        .size   px__context_leave, .-px__context_leave
+
+/* rdi: save, rsi: top, rdx: low (not needed), rcx: entry, r8: its argument,
+ * r9: from. The first half of a switch, and what px__context_entry does; but the
+ * entry is jumped to, with the return address that a call would have left. The
+ * return predictor does not see it then: a body that never parked finds its
+ * starter's call on top of it, to leave by ret. */
+        .globl  px__context_launch
+        .hidden px__context_launch
+        .type   px__context_launch, @function
+        .p2align 6
+px__context_launch:
+        .cfi_startproc
+        LANDING
+        stmxcsr -56(%rsp)
+        fnstcw  -52(%rsp)
+        movq    (%rsp), %rax
+        movq    %rbp, -8(%rsp)
+        movq    %rbx, -16(%rsp)
+        movq    %r12, -24(%rsp)
+        movq    %r13, -32(%rsp)
+        movq    %r14, -40(%rsp)
+        movq    %r15, -48(%rsp)
+        leaq    -56(%rsp), %r10
+        movq    %r10, (%rdi)
+        movq    %rax, (%r9)
+        leaq    .Lentered(%rip), %rax
+        .cfi_undefined rip
+        leaq    -24(%rsi), %rsp
+        movq    %rax, (%rsp)
+        movq    %r8, %rdi
+        xorl    %ebp, %ebp
+        JUMP    *%rcx
+        .cfi_endproc
+        .size   px__context_launch, .-px__context_launch
+
 /* Where a new context begins: rbx is the entry, r12 its argument. The return
  * address is said to be undefined, and the frame pointer is zero: unwinders
  * and debuggers stop here. */
@@ -126,6 +179,7 @@ px__context_entry:
         movq    %r12, %rdi
         xorl    %ebp, %ebp
         call    *%rbx
+.Lentered:
         ud2
         .cfi_endproc
         .size   px__context_entry, .-px__context_entry

@@ -173,12 +173,12 @@ static inline void px__note_arrival(struct px_annotation *self)
 #endif
 }
 
-/* The annotated switch. Inlined into its caller: TSan's shadow stack must not
- * see a call or a return between its own switch and the real one. A dying
+/* Before every switch, in the function that switches: TSan's shadow stack must
+ * not see a call or a return between its own switch and the real one. A dying
  * fiber's fake stack is given up. */
-static inline __attribute__((always_inline)) int
-px__note_switch(struct px_annotation *self, struct px_annotation *next,
-                int dying, void **save, void *to, int verdict)
+static inline __attribute__((always_inline)) void
+px__note_departure(struct px_annotation *self, struct px_annotation *next,
+                   int dying)
 {
     next->left = self;
 #if defined(PX_ASAN)
@@ -193,7 +193,28 @@ px__note_switch(struct px_annotation *self, struct px_annotation *next,
 #if defined(PX_TSAN)
     __tsan_switch_to_fiber(next->tsan, 0);
 #endif
+}
+
+/* The annotated switch, and the first one to a fiber. */
+static inline __attribute__((always_inline)) int
+px__note_switch(struct px_annotation *self, struct px_annotation *next,
+                int dying, void **save, void *to, int verdict)
+{
+    px__note_departure(self, next, dying);
     verdict = px__context_switch(save, to, verdict);
+    px__note_arrival(self);
+    return verdict;
+}
+
+static inline __attribute__((always_inline)) int
+px__note_launch(struct px_annotation *self, struct px_annotation *next,
+                void **save, void *top, void *low, void (*body)(void *fiber),
+                void *fiber, void **from)
+{
+    int verdict;
+
+    px__note_departure(self, next, 0);
+    verdict = px__context_launch(save, top, low, body, fiber, from);
     px__note_arrival(self);
     return verdict;
 }
@@ -202,6 +223,14 @@ px__note_switch(struct px_annotation *self, struct px_annotation *next,
 #define PX_SWITCH(self, next, dying)                                           \
     px__note_switch(&(self)->annotation, &(next)->annotation, dying,           \
                     &(self)->sp, (next)->sp, (next)->verdict)
+/* Leave `self` for `next`, which begins: its sp is the top of its stack. */
+#define PX_LAUNCH(self, next, low, body)                                       \
+    px__note_launch(&(self)->annotation, &(next)->annotation, &(self)->sp,     \
+                    (next)->sp, low, body, next, &(next)->sp)
+/* Leave `self`, which has ended, for `next`. */
+#define PX_LEAVE(self, next)                                                   \
+    (px__note_departure(&(self)->annotation, &(next)->annotation, 1),          \
+     px__context_leave((self)->sp, (next)->sp, (next)->verdict))
 #define PX_NOTE_THREAD(fiber) px__note_thread(&(fiber)->annotation)
 #define PX_NOTE_BIRTH(fiber, low, size)                                        \
     px__note_birth(&(fiber)->annotation, low, size)
@@ -213,6 +242,10 @@ px__note_switch(struct px_annotation *self, struct px_annotation *next,
 #define PX_ANNOTATION
 #define PX_SWITCH(self, next, dying)                                           \
     px__context_switch(&(self)->sp, (next)->sp, (next)->verdict)
+#define PX_LAUNCH(self, next, low, body)                                       \
+    px__context_launch(&(self)->sp, (next)->sp, low, body, next, &(next)->sp)
+#define PX_LEAVE(self, next)                                                   \
+    px__context_leave((self)->sp, (next)->sp, (next)->verdict)
 #define PX_NOTE_THREAD(fiber) ((void)(fiber))
 #define PX_NOTE_BIRTH(fiber, low, size) ((void)(fiber))
 #define PX_NOTE_ARRIVAL(fiber) ((void)(fiber))
