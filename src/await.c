@@ -65,39 +65,60 @@ static int check_handle(const px_fiber *fiber)
     return 0;
 }
 
-static inline void consume(px_fiber *fiber)
+static PX_NOINLINE int forget(px_fiber *fiber)
 {
-    fiber->flags |= PX_FIBER_CONSUMED;
-    if (!fiber->life)
-        px__forget(fiber);
+    px__forget(fiber);
+    return 0;
 }
 
-int px_await(px_fiber *fiber, int *result)
+/* Of an ended fiber; 0. */
+static inline int consume(px_fiber *fiber)
 {
-    px_fiber *self = px__self;
-    int err = check_handle(fiber);
+    fiber->flags |= PX_FIBER_CONSUMED;
+    return fiber->life ? 0 : forget(fiber);
+}
 
-    if (err)
-        return err;
-    err = px__cancellation_point(self);
-    if (err)
-        return err;
-    if (fiber->awaiter)
-        return PX_EBUSY;
+static inline int await(px_fiber *self, px_fiber *fiber, int *result)
+{
     if (fiber->state == PX_STATE_DONE) {
         if (result)
             *result = fiber->verdict;
-        consume(fiber);
-        return 0;
+        return consume(fiber);
     }
-    err = px__may_park(self);
-    if (err)
-        return err;
     fiber->awaiter = self;
     self->waits_on = fiber;
     self->life->result_out = result;
     self->waiter.want = 1;
     return px__park(self, &await_class);
+}
+
+static PX_NOINLINE int await_slowly(px_fiber *self, px_fiber *fiber,
+                                    int *result)
+{
+    int err = px__cancellation_point(self);
+
+    if (err)
+        return err;
+    if (fiber->awaiter)
+        return PX_EBUSY;
+    if (fiber->state != PX_STATE_DONE) {
+        err = px__may_park(self);
+        if (err)
+            return err;
+    }
+    return await(self, fiber, result);
+}
+
+PX_HOT int px_await(px_fiber *fiber, int *result)
+{
+    px_fiber *self = px__self;
+    int err = check_handle(fiber);
+
+    if (PX_UNLIKELY(err))
+        return err;
+    if (PX_UNLIKELY(self->attention || fiber->awaiter))
+        return await_slowly(self, fiber, result);
+    return await(self, fiber, result);
 }
 
 /* Mark all as awaited by `self`; on failure none. */
@@ -179,7 +200,7 @@ int px_await_all(px_fiber **fibers, size_t n, int *results)
     for (size_t i = 0; i < n; i++) {
         if (results)
             results[i] = fibers[i]->verdict;
-        consume(fibers[i]);
+        (void)consume(fibers[i]);
     }
     return 0;
 }
@@ -212,7 +233,7 @@ int px_detach(px_fiber *fiber)
     if (fiber->awaiter)
         return PX_EBUSY;
     if (fiber->state == PX_STATE_DONE)
-        consume(fiber);
+        (void)consume(fiber);
     else
         fiber->flags |= PX_FIBER_DETACHED;
     return 0;

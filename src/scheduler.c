@@ -403,14 +403,11 @@ static PX_NOINLINE void depart_slowly(px_loop *loop, px_fiber *self)
     px__panic("px_run", "an ended fiber was resumed");
 }
 
-PX_HOT void px__depart(px_fiber *self)
+static inline void depart(px_loop *loop, px_fiber *self)
 {
-    px_loop *loop = self->loop;
-    px_fiber *next;
+    px_fiber *next = loop->queues[0].head;
 
-    px__bury(loop);
     loop->zombie = self;
-    next = loop->queues[0].head;
     if (PX_UNLIKELY(--loop->countdown < 0 || !next)) {
         depart_slowly(loop, self);
         return;
@@ -422,13 +419,26 @@ PX_HOT void px__depart(px_fiber *self)
     PX_LEAVE(self, next);
 }
 
-PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
+static PX_NOINLINE void bury_and_depart(px_loop *loop, px_fiber *self)
+{
+    px__bury_zombie(loop);
+    depart(loop, self);
+}
+
+PX_HOT void px__depart(px_fiber *self)
 {
     px_loop *loop = self->loop;
+
+    if (PX_UNLIKELY(loop->zombie != NULL))
+        bury_and_depart(loop, self);
+    else
+        depart(loop, self);
+}
+
+static inline int start(px_loop *loop, px_fiber *self, px_fiber *child)
+{
     struct px_queue *queue = &loop->queues[0];
 
-    if (PX_UNLIKELY(--loop->countdown < 0))
-        look_around(loop);
     self->verdict = 0;
     self->state = PX_STATE_READY;
     self->next = queue->head;
@@ -443,6 +453,22 @@ PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
     }
     set_running(child);
     return PX_LAUNCH(self, child, child->life->stack.low, loop->hooks->body);
+}
+
+static PX_NOINLINE int look_and_start(px_loop *loop, px_fiber *self,
+                                      px_fiber *child)
+{
+    look_around(loop);
+    return start(loop, self, child);
+}
+
+PX_HOT int px__start_eagerly(px_fiber *self, px_fiber *child)
+{
+    px_loop *loop = self->loop;
+
+    if (PX_UNLIKELY(--loop->countdown < 0))
+        return look_and_start(loop, self, child);
+    return start(loop, self, child);
 }
 
 static PX_NOINLINE int ready_slowly(px_loop *loop, px_fiber *fiber)

@@ -170,24 +170,6 @@ static PX_NOINLINE px_fiber *get(px_loop *loop, size_t size)
     return fiber;
 }
 
-/* An ended fiber of the usual size, with its stack; NULL if there is none. The
- * one that ended last need not be buried for that. */
-static inline px_fiber *take_spare(px_loop *loop)
-{
-    px_fiber *fiber = loop->zombie;
-
-    if (fiber && px__is_spare(loop, fiber)) {
-        loop->zombie = NULL;
-        return fiber;
-    }
-    fiber = loop->spare;
-    if (fiber) {
-        loop->spare = fiber->next;
-        loop->usual->warm_count--;
-    }
-    return fiber;
-}
-
 px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
                     void *arg, unsigned flags, const void *site)
 {
@@ -196,7 +178,7 @@ px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
 
     if (PX_UNLIKELY(!px__has_room(loop)))
         return NULL;
-    fiber = size ? NULL : take_spare(loop);
+    fiber = size ? NULL : px__take_spare(loop);
     if (PX_LIKELY(fiber != NULL)) {
         px__fiber_reborn(fiber, fn, arg, flags | PX_FIBER_USUAL, site);
     } else {
@@ -231,8 +213,8 @@ static PX_NOINLINE int spawn(px_fiber **out, const px_spawn_options *options,
         return err;
     if (PX_UNLIKELY(!px__is_fiber(self)))
         return PX_ENOFIBER;
-    fiber = px__spawn(self->loop, options, fn, arg,
-                      out ? 0 : PX_FIBER_DETACHED, site);
+    fiber = px__spawn(self->loop, options, fn, arg, out ? 0 : PX_FIBER_DETACHED,
+                      site);
     if (PX_UNLIKELY(!fiber))
         return PX_ENOMEM;
     if (out)
@@ -240,21 +222,16 @@ static PX_NOINLINE int spawn(px_fiber **out, const px_spawn_options *options,
     return px__begin(self, fiber, options && options->queued);
 }
 
-/* The same for the usual case, which is that of a spare: a few stores, and a
- * jump. */
 PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
 {
     const void *site = __builtin_return_address(0);
     px_fiber *self = px__self, *fiber = NULL;
-    px_loop *loop = self->loop;
 
-    if (PX_LIKELY(fn && px__is_fiber(self) && loop->alive < loop->room))
-        fiber = take_spare(loop);
+    if (PX_LIKELY(fn && px__is_fiber(self)))
+        fiber = px__spawn_quickly(self->loop, fn, arg,
+                                  out ? 0 : PX_FIBER_DETACHED, site);
     if (PX_UNLIKELY(!fiber))
         return spawn(out, NULL, fn, arg, site);
-    px__fiber_reborn(fiber, fn, arg,
-                     PX_FIBER_USUAL | (out ? 0 : PX_FIBER_DETACHED), site);
-    px__enlist(loop, fiber);
     if (out)
         *out = fiber;
     return px__start_eagerly(self, fiber);

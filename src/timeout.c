@@ -12,8 +12,7 @@ void px_scope_guard_release(px_scope *scope)
     px_fiber *self = px__self;
 
     /* Not one that an earlier fiber of the same record has left behind. */
-    if (scope && scope->fiber && scope->fiber == self &&
-        scope->id == self->id)
+    if (scope && scope->fiber && scope->fiber == self && scope->id == self->id)
         px__scope_unwind(scope, self, "px_scope_guard_release");
 }
 

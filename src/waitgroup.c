@@ -66,8 +66,26 @@ static void report(px_fiber *self, int result)
     (void)px_waitgroup_add(self->life->owner, -1);
 }
 
+static inline int begin(px_waitgroup *wg, px_fiber *self, px_fiber *fiber)
+{
+    fiber->life->on_end = report;
+    fiber->life->owner = wg;
+    wg->count++;
+    return px__start_eagerly(self, fiber);
+}
+
+static PX_NOINLINE int go(px_waitgroup *wg, px_fiber *self, px_fn fn, void *arg,
+                          const void *site)
+{
+    px_fiber *fiber =
+        px__spawn(self->loop, NULL, fn, arg, PX_FIBER_DETACHED, site);
+
+    return fiber ? begin(wg, self, fiber) : PX_ENOMEM;
+}
+
 int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
 {
+    const void *site = __builtin_return_address(0);
     px_fiber *self = px__self, *fiber;
 
     if (!fn || !wg)
@@ -79,14 +97,10 @@ int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
         return PX_ENEGATIVE;
     if (wg->count == INT64_MAX)
         return PX_EOVERFLOW;
-    fiber = px__spawn(self->loop, NULL, fn, arg, PX_FIBER_DETACHED,
-                      __builtin_return_address(0));
-    if (!fiber)
-        return PX_ENOMEM;
-    fiber->life->on_end = report;
-    fiber->life->owner = wg;
-    wg->count++;
-    return px__begin(self, fiber, false);
+    fiber = px__spawn_quickly(self->loop, fn, arg, PX_FIBER_DETACHED, site);
+    if (PX_UNLIKELY(!fiber))
+        return go(wg, self, fn, arg, site);
+    return begin(wg, self, fiber);
 }
 
 int px_waitgroup_wait(px_waitgroup *wg)

@@ -540,6 +540,14 @@ static int keep_other_bits(void *arg)
     return 0;
 }
 
+static int end_with_other_bits(void *arg)
+{
+    const uint64_t *bits = arg;
+
+    set_control_bits(*bits);
+    return 0;
+}
+
 static int keep_usual_bits(void *arg)
 {
     uint64_t usual = control_bits();
@@ -550,6 +558,8 @@ static int keep_usual_bits(void *arg)
         EXPECT_EQ(px_yield(), 0);
     }
     EXPECT_EQ(px_await(other, NULL), 0);
+    EXPECT_EQ(control_bits(), usual);
+    start(end_with_other_bits, arg);
     EXPECT_EQ(control_bits(), usual);
     return 0;
 }
