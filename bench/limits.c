@@ -26,31 +26,48 @@
 
 /* bare_switch(from, to): save what a callee must keep and the stack pointer in
  * *from, take those that were saved in `to`, and leave by a jump: a return
- * would be predicted to go where the other stack called from. */
+ * would be predicted to go where the other stack called from. whole_switch()
+ * keeps the floating-point control words, too, as the convention asks for: they
+ * are read, and loaded only if they differ. */
 void bare_switch(void **from, void *to);
+void whole_switch(void **from, void *to);
 
 #if defined(__x86_64__)
-__asm__(".text\n"
-        ".balign 64\n"
-        ".type bare_switch, @function\n"
-        "bare_switch:\n"
-        "    pushq %rbp\n"
-        "    pushq %rbx\n"
-        "    pushq %r12\n"
-        "    pushq %r13\n"
-        "    pushq %r14\n"
-        "    pushq %r15\n"
-        "    movq %rsp, (%rdi)\n"
-        "    movq %rsi, %rsp\n"
-        "    popq %r15\n"
-        "    popq %r14\n"
-        "    popq %r13\n"
-        "    popq %r12\n"
-        "    popq %rbx\n"
-        "    popq %rbp\n"
-        "    popq %rcx\n"
-        "    jmpq *%rcx\n"
-        ".size bare_switch, . - bare_switch\n");
+#define SWITCH(name, read_control, compare_control)                            \
+    __asm__(".text\n"                                                          \
+            ".balign 64\n"                                                     \
+            ".type " name ", @function\n" name ":\n" read_control              \
+            "    pushq %rbp\n"                                                 \
+            "    pushq %rbx\n"                                                 \
+            "    pushq %r12\n"                                                 \
+            "    pushq %r13\n"                                                 \
+            "    pushq %r14\n"                                                 \
+            "    pushq %r15\n"                                                 \
+            "    movq %rsp, (%rdi)\n"                                          \
+            "    movq %rsp, %rdi\n"                                            \
+            "    movq %rsi, %rsp\n" compare_control "    popq %r15\n"          \
+            "    popq %r14\n"                                                  \
+            "    popq %r13\n"                                                  \
+            "    popq %r12\n"                                                  \
+            "    popq %rbx\n"                                                  \
+            "    popq %rbp\n"                                                  \
+            "    popq %rcx\n"                                                  \
+            "    jmpq *%rcx\n"                                                 \
+            ".size " name ", . - " name "\n")
+SWITCH("bare_switch", "", "");
+SWITCH("whole_switch",
+       "    stmxcsr -56(%rsp)\n"
+       "    fnstcw -52(%rsp)\n",
+       "    movl -8(%rdi), %eax\n"
+       "    movzwl -4(%rdi), %edx\n"
+       "    xorl -8(%rsp), %eax\n"
+       "    testl $0xffffffc0, %eax\n"
+       "    jne 1f\n"
+       "    cmpw -4(%rsp), %dx\n"
+       "    je 2f\n"
+       "1:  ldmxcsr -8(%rsp)\n"
+       "    fldcw -4(%rsp)\n"
+       "2:\n");
 enum {
     RESUME = 6,
     FRAME = 8
@@ -93,31 +110,45 @@ enum { RESUME = 1, FRAME = 20 };
 static void *here, *there;
 static long visits;
 
-static void other_side(void)
-{
-    for (;;) {
-        visits++;
-        bare_switch(&there, here);
-    }
-}
-
-static void switch_bare(struct sample *s)
+static void *prepare(void (*other_side)(void))
 {
     static uintptr_t stack[2048] __attribute__((aligned(64)));
     uintptr_t *top = stack + sizeof(stack) / sizeof(stack[0]) - FRAME;
-    int64_t start;
 
     memset(top, 0, FRAME * sizeof(*top));
+    top[-1] = (uintptr_t)0x037f << 16 << 16 | 0x1f80; /* what a process has */
     top[RESUME] = (uintptr_t)other_side;
-    there = top;
     visits = 0;
-    start = bench_clock();
-    for (long i = 0; i < s->n / 2; i++)
-        bare_switch(&here, there);
-    s->ns = bench_clock() - start;
-    s->ops = s->n / 2 * 2;
-    CHECK(s, visits * 2 == s->ops);
+    return top;
 }
+
+/* A function that measures a switch: which is to be called, not passed. */
+#define MEASURE(measure, swap)                                                 \
+    static void measure##_other(void)                                          \
+    {                                                                          \
+        for (;;) {                                                             \
+            visits++;                                                          \
+            swap(&there, here);                                                \
+        }                                                                      \
+    }                                                                          \
+                                                                               \
+    static void measure(struct sample *s)                                      \
+    {                                                                          \
+        int64_t start;                                                         \
+                                                                               \
+        there = prepare(measure##_other);                                      \
+        start = bench_clock();                                                 \
+        for (long i = 0; i < s->n / 2; i++)                                    \
+            swap(&here, there);                                                \
+        s->ns = bench_clock() - start;                                         \
+        s->ops = s->n / 2 * 2;                                                 \
+        CHECK(s, visits * 2 == s->ops);                                        \
+    }
+
+MEASURE(switch_bare, bare_switch)
+#if defined(__x86_64__)
+MEASURE(switch_whole, whole_switch)
+#endif
 #endif
 
 /* -- the clock, the kernel, memory -- */
@@ -260,6 +291,10 @@ static const char *no_version(void)
 static const struct row rows[] = {
 #if HAVE_SWITCH
     {"switch", "a bare switch of stacks", switch_bare, 2, ROW_LIMIT},
+#if defined(__x86_64__)
+    {"switch-whole", "a switch with floating-point control", switch_whole, 2,
+     ROW_LIMIT},
+#endif
 #endif
     {"clock-coarse", "a look at the coarse clock", clock_coarse, 1, ROW_LIMIT},
     {"clock-precise", "a look at the precise clock", clock_precise, 1,
