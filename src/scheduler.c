@@ -26,6 +26,12 @@ _Thread_local px_loop *px__loop;
  * from one at random: a cheap disorder, the same for the same seed. The first
  * queue then holds spawners only, and comes first. */
 
+#if defined(PX_TESTING)
+#define PX_SEAM(usual, asked) (px__seam_pick ? (asked) : (usual))
+#else
+#define PX_SEAM(usual, asked) (usual)
+#endif
+
 static uint64_t next_random(px_loop *loop)
 {
     uint64_t x = (loop->random += UINT64_C(0x9e3779b97f4a7c15));
@@ -58,11 +64,48 @@ static PX_COLD void push_shuffled(px_loop *loop, px_fiber *fiber)
 {
     size_t at = 1 + next_random(loop) % (PX_QUEUES - 1);
 
-    queue_push(&loop->queues[at], fiber);
+    queue_push(&loop->queues[PX_SEAM(at, 1)], fiber);
 }
+
+#if defined(PX_TESTING)
+size_t (*px__seam_pick)(px_loop *loop, px_fiber *const *ready, size_t n);
+
+static void run_timers(px_loop *loop);
+
+static px_fiber *pop_picked(px_loop *loop)
+{
+    struct px_queue *queue = &loop->queues[1];
+    px_fiber *ready[PX_SEAM_MOST];
+
+    for (;;) {
+        size_t n = 0, at;
+
+        for (px_fiber *f = queue->head; f && n < PX_SEAM_MOST; f = f->next)
+            ready[n++] = f;
+        if (n == 0)
+            return NULL;
+        at = px__seam_pick(loop, ready, n);
+        if (at < n) {
+            if (at > 0)
+                ready[at - 1]->next = ready[at]->next;
+            else
+                queue->head = ready[0]->next;
+            if (queue->tail == ready[at])
+                queue->tail = at > 0 ? ready[at - 1] : NULL;
+            return ready[at];
+        }
+        loop->now = px__heap_top(&loop->timers)->when;
+        run_timers(loop);
+    }
+}
+#endif
 
 static PX_COLD px_fiber *pop_shuffled(px_loop *loop)
 {
+#if defined(PX_TESTING)
+    if (px__seam_pick)
+        return pop_picked(loop);
+#endif
     size_t start = next_random(loop) % (PX_QUEUES - 1);
     px_fiber *fiber = NULL;
 
@@ -503,6 +546,16 @@ void px__enqueue(px_loop *loop, px_fiber *fiber)
     push(loop, fiber);
 }
 
+#if defined(PX_TESTING)
+void px__seam_yield(px_fiber *self)
+{
+    self->verdict = 0;
+    self->state = PX_STATE_READY;
+    push(self->loop, self);
+    (void)go_on_slowly(self->loop, self);
+}
+#endif
+
 /* The beginning and the end of a fiber. */
 
 bool px__make_room(px_loop *loop)
@@ -560,7 +613,7 @@ void px__loop_init(px_loop *loop, const struct px_hooks *hooks)
     loop->errno_at = &errno;
     loop->countdown = PX_LOOK_AROUND - 1;
     loop->random = loop->options.shuffle_seed;
-    loop->shuffles = loop->options.shuffle_seed != 0;
+    loop->shuffles = PX_SEAM(loop->options.shuffle_seed != 0, true);
     loop->virtual = loop->options.clock == PX_CLOCK_VIRTUAL;
     loop->root.deadline = PX_FOREVER;
     loop->root.nearest = PX_FOREVER;

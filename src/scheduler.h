@@ -162,4 +162,15 @@ static inline bool px__interrupt(px_fiber *fiber, int code)
 /* Whether nothing can make a fiber ready any more. */
 bool px__is_stalled(px_loop *loop);
 
+#if defined(PX_TESTING)
+/* The seam: in the test build, who explores schedules says who is next, of those
+ * that are ready, in the order in which they became so. An answer of `n` or more
+ * lets the virtual clock go on to the next timer instead, and asks again. Set
+ * it before the run; NULL: the run queue. */
+#define PX_SEAM_MOST 64
+extern size_t (*px__seam_pick)(px_loop *loop, px_fiber *const *ready, size_t n);
+/* Let whoever is picked run next; it may be the caller. */
+void px__seam_yield(px_fiber *self);
+#endif
+
 #endif

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * main.c - programs by the million: all small ones, or large random ones.
+ *
+ *     model --suite sem --all 3x2          every program, every schedule
+ *     model --suite sem --sample 3x3 1000  so many of them, spread evenly
+ *     model --suite sem --random 1000000   so many calls, of random programs
+ *     model --replay PROGRAM CHOICES       as a failure has printed them
+ *
+ * --seed N, --plain (exhaustive, without leaving out states that were seen),
+ * --seconds N (a bound for --random).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "play.h"
+#include "scheduler.h"
+
+enum { LETTERS = 7, LENGTH = 32 };
+
+/* Seven calls for the exhaustive search; all there are for the random one. */
+static const struct suite {
+    const char *name;
+    const char *begin; /* of a program */
+    const char *calls[LETTERS];
+    const char *random;
+} suites[] = {
+    {"sem", "1", {"d1", "d2", "t1", "u1", "u2", "D1", "c1"},
+     "d0 d1 d1 d2 d3 D1 D2 t0 t1 t2 u0 u1 u1 u2 u3 w0 w0 a1 a-1 a-2 r1 r2 c1 "
+     "C1 e1 e2 e9 x0 x0 s0 z1 y0 p0"},
+    {"sem_limit", "b2", {"d1", "d2", "u1", "l0", "l1", "l3", "c1"},
+     "d1 d1 d2 d3 D1 D2 t1 t2 u1 u1 u2 w0 a1 a-1 l0 l1 l2 l3 l4 r1 k0 c1 C1 e1 "
+     "e2 x0 s0 z1 y0"},
+    {"sem_available", "0", {"d1", "w0", "u1", "a-1", "D1", "r1", "k0"},
+     "d1 d2 w0 w0 w0 u1 u2 a1 a-1 D1 r1 r2 k0 e1 x0 c1 C1 z1"},
+    {"mutex", "0", {"L0", "T0", "U0", "M1", "z1", "c1", "y0"},
+     "L0 L0 T0 U0 U0 U0 M1 M2 z1 z2 c1 C1 e1 e2 e9 x0 s0 y0 p0"},
+    {"waitgroup", "0", {"A1", "N0", "W0", "V1", "A2", "c1", "A-2"},
+     "A1 A1 A2 A3 N0 N0 A-1 A-2 A0 W0 W0 V1 V2 c1 C1 e1 e2 x0 s0 z1 y0 p0"},
+    {"scope", "0", {"e1", "e9", "x0", "s0", "C1", "c1", "z1"},
+     "e0 e1 e2 e3 e9 x0 x0 s0 s0 C0 C1 C2 c1 c2 z0 z1 z2 z3 y0 p0 d1 u1"},
+    {"sem_mutex", "1", {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
+     "d1 d2 u1 u2 L0 U0 M1 M2 D1 c1 C1 e1 e2 x0 s0 z1 y0 T0 t1"},
+    {"waitgroup_scope", "0", {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
+     "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 c1 z1"},
+    {"all", "1", {"d1", "u1", "L0", "U0", "W0", "A1", "e1"},
+     "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
+     "e9 x0 x0 s0 C1 C2 c1 z1 z2 y0 p0"},
+};
+
+static struct {
+    const struct suite *suite;
+    enum { ALL, SAMPLE, RANDOM, REPLAY } what;
+    int fibers, calls;
+    uint64_t amount, seed, seconds;
+    bool plain;
+    const char *program, *choices;
+} options = {.seed = 1};
+
+static struct chooser chooser;
+
+/* What the random search is at, for whoever looks after it. */
+static struct {
+    uint64_t seed;
+    uint64_t calls;
+} *shared;
+
+static struct call call_of(const char *text)
+{
+    return (struct call){text[0], (int8_t)strtol(text + 1, NULL, 10)};
+}
+
+static void begin_program(struct program *program, const char *begin)
+{
+    if (!program_parse(program, begin)) {
+        program->fibers = 0;
+        program->bounded = begin[0] == 'b';
+        program->permits = (int8_t)atoi(begin + program->bounded);
+    }
+}
+
+/* -- all of them -- */
+
+/* The fibers of a program are alike, so that of those that differ only in which
+ * fiber is the first, one is enough: calls name others by their distance. */
+static bool is_first_of_its_turns(const int *letters)
+{
+    int n = options.fibers * options.calls;
+
+    for (int turn = 1; turn < options.fibers; turn++) {
+        for (int i = 0; i < n; i++) {
+            int a = letters[i];
+            int b = letters[(i + turn * options.calls) % n];
+
+            if (b < a)
+                return false;
+            if (b > a)
+                break;
+        }
+    }
+    return true;
+}
+
+static uint64_t programs_there_are(void)
+{
+    uint64_t n = 1;
+
+    for (int i = 0; i < options.fibers * options.calls; i++)
+        n *= LETTERS;
+    return n;
+}
+
+static void play_numbered(struct program *program, uint64_t number)
+{
+    int letters[REF_FIBERS * CALLS_MOST];
+    int n = options.fibers * options.calls;
+
+    for (int i = n; i-- > 0; number /= LETTERS)
+        letters[i] = (int)(number % LETTERS);
+    if (!is_first_of_its_turns(letters))
+        return;
+    for (int i = 0; i < n; i++)
+        program->calls[i / options.calls][i % options.calls] =
+            call_of(options.suite->calls[letters[i]]);
+    play(program, &chooser);
+}
+
+static void play_all(uint64_t step)
+{
+    struct program program;
+    uint64_t programs = programs_there_are();
+
+    begin_program(&program, options.suite->begin);
+    program.fibers = options.fibers;
+    for (int f = 0; f < options.fibers; f++)
+        program.lengths[f] = options.calls;
+    chooser.mode = CHOOSE_ALL;
+    chooser.prune = !options.plain;
+    for (uint64_t i = options.seed % step; i < programs; i += step)
+        play_numbered(&program, i);
+}
+
+/* -- random ones -- */
+
+/* Everything about a program comes from its seed. */
+static void make_random(struct program *program, uint64_t seed)
+{
+    static const char *const begins[] = {"0", "1", "2"};
+    static const char *const bounded[] = {"b1", "b2", "b3"};
+    const char *text = options.suite->random;
+    int letters = (int)(strlen(text) + 1) / 3;
+    struct call calls[64];
+
+    (void)letters;
+    int n = 0;
+
+    for (const char *at = text; *at && n < 64; n++) {
+        calls[n] = call_of(at);
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    begin_program(program, options.suite->begin[0] == 'b'
+                               ? bounded[next_random(&seed) % 3]
+                               : begins[next_random(&seed) % 3]);
+    program->fibers = 2 + (int)(next_random(&seed) % (REF_FIBERS - 1));
+    for (int f = 0; f < program->fibers; f++) {
+        program->lengths[f] = LENGTH;
+        for (int i = 0; i < LENGTH; i++)
+            program->calls[f][i] = calls[next_random(&seed) % (uint64_t)n];
+    }
+    chooser.mode = next_random(&seed) % 2 ? CHOOSE_RANDOM : CHOOSE_RANKED;
+    chooser.random = next_random(&seed);
+}
+
+static void play_random(void)
+{
+    struct program program;
+    time_t end = time(NULL) + (time_t)options.seconds;
+
+    while (tally.calls < options.amount &&
+           (!options.seconds || time(NULL) < end)) {
+        if (shared)
+            shared->seed = options.seed;
+        make_random(&program, options.seed++);
+        play(&program, &chooser);
+    }
+}
+
+static void play_given(void)
+{
+    struct program program;
+
+    if (!program_parse(&program, options.program)) {
+        (void)fprintf(stderr, "model: no such program\n");
+        _exit(2);
+    }
+    chooser.mode = CHOOSE_GIVEN;
+    for (const char *c = options.choices; *c && chooser.length < PATH_MOST; c++)
+        chooser.path[chooser.length++] = (uint8_t)(*c - '0');
+    play_aloud = true;
+    play(&program, &chooser);
+}
+
+static int explore(void *arg)
+{
+    (void)arg;
+    switch (options.what) {
+    case ALL:
+        play_all(1);
+        break;
+    case SAMPLE:
+        play_all(1 + programs_there_are() / options.amount);
+        break;
+    case RANDOM:
+        play_random();
+        break;
+    default:
+        play_given();
+    }
+    return 0;
+}
+
+static int run(int (*fn)(void *), void *arg)
+{
+    px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL};
+
+    px__seam_pick = play_pick;
+    return px_run_with(&run_options, fn, arg);
+}
+
+/* -- a smaller program that fails as well -- */
+
+static int play_one(void *arg)
+{
+    play(arg, &chooser);
+    return 0;
+}
+
+/* In a process of its own, under a few schedules. */
+static bool fails(struct program *program, bool aloud)
+{
+    int status = 0;
+    pid_t child = fork();
+
+    if (child == 0) {
+        if (!aloud && (!freopen("/dev/null", "w", stderr) ||
+                       !freopen("/dev/null", "w", stdout)))
+            _exit(0);
+        for (uint64_t i = 0; i < 400; i++) {
+            chooser.mode = i % 2 ? CHOOSE_RANDOM : CHOOSE_RANKED;
+            chooser.random = i;
+            if (run(play_one, program) != 0)
+                _exit(3);
+        }
+        _exit(0);
+    }
+    (void)waitpid(child, &status, 0);
+    return status != 0;
+}
+
+static void shrink(uint64_t seed)
+{
+    struct program program;
+
+    make_random(&program, seed);
+    if (!fails(&program, false)) {
+        (void)fprintf(stderr, "model: seed %llu fails by its own schedule only\n",
+                      (unsigned long long)seed);
+        return;
+    }
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        for (int f = 0; f < program.fibers; f++) {
+            for (int i = program.lengths[f]; i-- > 0;) {
+                struct program less = program;
+
+                less.lengths[f]--;
+                memmove(&less.calls[f][i], &less.calls[f][i + 1],
+                        (size_t)(less.lengths[f] - i) *
+                            sizeof(less.calls[f][0]));
+                if (fails(&less, false)) {
+                    program = less;
+                    smaller = true;
+                }
+            }
+        }
+    }
+    (void)fprintf(stderr, "model: the smallest that still fails:\n");
+    (void)fails(&program, true);
+}
+
+/* Looks after a random search: should it fail, or crash, its program is made
+ * smaller. */
+static int supervise(void)
+{
+    int status;
+    pid_t child;
+
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        return 2;
+    child = fork();
+    if (child == 0) {
+        int code = run(explore, NULL);
+
+        shared->calls = tally.calls;
+        (void)printf("%s: %llu programs, %llu calls, trace %016llx\n",
+                     options.suite->name, (unsigned long long)tally.paths,
+                     (unsigned long long)tally.calls,
+                     (unsigned long long)tally.trace);
+        (void)fflush(stdout);
+        _exit(code != 0);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 2;
+    if (status == 0)
+        return 0;
+    (void)fprintf(stderr, "model: suite %s, seed %llu\n", options.suite->name,
+                  (unsigned long long)shared->seed);
+    shrink(shared->seed);
+    return 1;
+}
+
+static _Noreturn void usage(void)
+{
+    (void)fprintf(stderr,
+                  "model --suite NAME --all FxC | --sample FxC N | --random N\n"
+                  "      [--seed N] [--plain] [--seconds N]\n"
+                  "model --replay PROGRAM CHOICES\n");
+    exit(2);
+}
+
+static void size_of_programs(const char *text)
+{
+    if (sscanf(text, "%dx%d", &options.fibers, &options.calls) != 2 ||
+        options.fibers < 1 || options.fibers > REF_FIBERS ||
+        options.calls < 1 || options.calls > CALLS_MOST)
+        usage();
+}
+
+static void parse(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        int left = argc - i - 1;
+
+        if (strcmp(argv[i], "--suite") == 0 && left > 0) {
+            i++;
+            for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++) {
+                if (strcmp(suites[s].name, argv[i]) == 0)
+                    options.suite = &suites[s];
+            }
+        } else if (strcmp(argv[i], "--all") == 0 && left > 0) {
+            options.what = ALL;
+            size_of_programs(argv[++i]);
+        } else if (strcmp(argv[i], "--sample") == 0 && left > 1) {
+            options.what = SAMPLE;
+            size_of_programs(argv[++i]);
+            options.amount = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--random") == 0 && left > 0) {
+            options.what = RANDOM;
+            options.amount = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--replay") == 0 && left > 1) {
+            options.what = REPLAY;
+            options.program = argv[++i];
+            options.choices = argv[++i];
+        } else if (strcmp(argv[i], "--seed") == 0 && left > 0) {
+            options.seed = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--seconds") == 0 && left > 0) {
+            options.seconds = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--plain") == 0) {
+            options.plain = true;
+        } else {
+            usage();
+        }
+    }
+    if (!options.suite && options.what != REPLAY)
+        usage();
+}
+
+int main(int argc, char **argv)
+{
+    int code;
+
+    parse(argc, argv);
+    if (options.what == RANDOM)
+        return supervise();
+    code = run(explore, NULL);
+    if (options.what != REPLAY)
+        (void)printf("%s %dx%d: %llu paths, %llu cut, %llu calls, trace %016llx\n",
+                     options.suite->name, options.fibers, options.calls,
+                     (unsigned long long)tally.paths,
+                     (unsigned long long)chooser.pruned,
+                     (unsigned long long)tally.calls,
+                     (unsigned long long)tally.trace);
+    return code != 0;
+}

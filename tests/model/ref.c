@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/* ref.c - fibers, scopes and time, as the contract has them. */
+#include "ref.h"
+
+#include <string.h>
+
+void ref_init(struct ref *ref, int n, int64_t count, bool bounded)
+{
+    memset(ref, 0, sizeof(*ref));
+    ref->n = n;
+    ref->count = bounded && count < 1 ? 1 : count;
+    ref->limit = ref->count;
+    ref->bounded = bounded;
+    ref->owner = -1;
+    for (int f = 0; f < n; f++) {
+        ref->fibers[f].timer = PX_FOREVER;
+        ref->fibers[f].depth = 1;
+        ref->fibers[f].scopes[0].deadline = PX_FOREVER;
+    }
+}
+
+/* The outermost that has fired decides; a shield keeps out what is outside. */
+int ref_reach(const struct ref_fiber *f)
+{
+    int code = 0;
+
+    for (int s = 0; s < f->depth; s++) {
+        if (f->scopes[s].shield)
+            code = 0;
+        if (!code)
+            code = f->scopes[s].status;
+    }
+    return code;
+}
+
+/* The next deadline to come: those outside a shield fire, too. */
+int64_t ref_nearest(const struct ref_fiber *f)
+{
+    int64_t nearest = PX_FOREVER;
+
+    for (int s = 0; s < f->depth; s++) {
+        if (!f->scopes[s].status && f->scopes[s].deadline < nearest)
+            nearest = f->scopes[s].deadline;
+    }
+    return nearest;
+}
+
+void ref_ready(struct ref *ref, int f, int verdict)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    fiber->state = REF_READY;
+    fiber->since = ++ref->orders;
+    fiber->verdict = verdict;
+    fiber->timer = PX_FOREVER;
+    fiber->queued = false;
+}
+
+static void arm(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+    int64_t when = ref_nearest(fiber);
+
+    if (fiber->on == REF_SLEEP && fiber->want < when)
+        when = fiber->want;
+    if (when != fiber->timer)
+        fiber->armed = ++ref->orders;
+    fiber->timer = when;
+}
+
+void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    fiber->state = REF_PARKED;
+    fiber->on = on;
+    fiber->want = want;
+    fiber->queued = on != REF_SLEEP;
+    fiber->place = ++ref->orders;
+    arm(ref, f);
+}
+
+int ref_queued(const struct ref *ref, enum ref_wait on, uint64_t place)
+{
+    int found = -1;
+
+    for (int f = 0; f < ref->n; f++) {
+        const struct ref_fiber *fiber = &ref->fibers[f];
+
+        if (fiber->state == REF_PARKED && fiber->queued && fiber->on == on &&
+            fiber->place > place &&
+            (found < 0 || fiber->place < ref->fibers[found].place))
+            found = f;
+    }
+    return found;
+}
+
+void ref_interrupt(struct ref *ref, int f, int code)
+{
+    bool waited = ref->fibers[f].queued;
+    enum ref_wait on = ref->fibers[f].on;
+
+    ref_ready(ref, f, code);
+    if (waited && (on == REF_SEM || on == REF_AVAILABLE))
+        ref_sem_serve(ref);
+}
+
+/* After any change to the scopes of a fiber. */
+static void settle(struct ref *ref, int f)
+{
+    if (ref->fibers[f].state != REF_PARKED)
+        return;
+    if (ref_reach(&ref->fibers[f]))
+        ref_interrupt(ref, f, ref_reach(&ref->fibers[f]));
+    else
+        arm(ref, f);
+}
+
+void ref_fire(struct ref *ref, int f, int scope, int code)
+{
+    struct ref_scope *s = &ref->fibers[f].scopes[scope];
+
+    if (ref->fibers[f].state == REF_DONE || s->status)
+        return;
+    s->status = code;
+    settle(ref, f);
+}
+
+static void fire_due(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    for (int s = 0; s < fiber->depth; s++) {
+        if (!fiber->scopes[s].status && fiber->scopes[s].deadline <= ref->now)
+            fiber->scopes[s].status = PX_ETIMEDOUT;
+    }
+    settle(ref, f);
+}
+
+int64_t ref_next_timer(const struct ref *ref)
+{
+    int64_t next = PX_FOREVER;
+
+    for (int f = 0; f < ref->n; f++) {
+        if (ref->fibers[f].state == REF_PARKED && ref->fibers[f].timer < next)
+            next = ref->fibers[f].timer;
+    }
+    return next;
+}
+
+/* Timers in the order of their times, equal ones as they were armed. */
+static int first_due(const struct ref *ref)
+{
+    int first = -1;
+
+    for (int f = 0; f < ref->n; f++) {
+        const struct ref_fiber *a = &ref->fibers[f];
+        const struct ref_fiber *b = first < 0 ? NULL : &ref->fibers[first];
+
+        if (a->state == REF_PARKED && a->timer <= ref->now &&
+            (!b || a->timer < b->timer ||
+             (a->timer == b->timer && a->armed < b->armed)))
+            first = f;
+    }
+    return first;
+}
+
+void ref_time(struct ref *ref, int64_t now)
+{
+    ref->now = now;
+    for (int f; (f = first_due(ref)) >= 0;) {
+        struct ref_fiber *fiber = &ref->fibers[f];
+
+        fiber->timer = PX_FOREVER;
+        fire_due(ref, f);
+        if (fiber->state == REF_PARKED && fiber->on == REF_SLEEP &&
+            fiber->want <= now)
+            ref_ready(ref, f, 0);
+    }
+}
+
+/* A ready fiber's turn has come. */
+void ref_resume(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+    enum ref_wait on = fiber->on;
+
+    fiber->state = REF_RUNNING;
+    fiber->on = REF_NOTHING;
+    if (on == REF_WAITGROUP && fiber->verdict == 0)
+        ref_waitgroup_woken(ref, f);
+}
+
+bool ref_point(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    fiber->verdict = ref_reach(fiber);
+    return fiber->verdict == 0;
+}
+
+/* Before a fiber parks it looks at the clock. If it is too late, the others
+ * have their turn all the same. */
+bool ref_may_park(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    if (!ref_point(ref, f))
+        return false;
+    fire_due(ref, f);
+    if (!ref_reach(fiber))
+        return true;
+    ref_ready(ref, f, ref_reach(fiber));
+    return false;
+}
+
+void ref_enter(struct ref *ref, int f, int64_t timeout)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+    struct ref_scope *s = &fiber->scopes[fiber->depth++];
+
+    s->deadline = timeout == PX_FOREVER ? PX_FOREVER : ref->now + timeout;
+    s->status = timeout <= 0 ? PX_ETIMEDOUT : 0;
+    s->shield = false;
+}
+
+int ref_leave(struct ref *ref, int f)
+{
+    struct ref_fiber *fiber = &ref->fibers[f];
+
+    return fiber->depth > 1 ? fiber->scopes[--fiber->depth].status : PX_EINVAL;
+}
+
+void ref_shield(struct ref *ref, int f, int scope, bool on)
+{
+    ref->fibers[f].scopes[scope].shield = on;
+    settle(ref, f);
+}
+
+void ref_sleep(struct ref *ref, int f, int64_t time)
+{
+    if (!ref_point(ref, f))
+        return;
+    if (time <= 0)
+        ref_yield(ref, f);
+    else if (ref_may_park(ref, f))
+        ref_park(ref, f, REF_SLEEP, ref->now + time);
+}
+
+void ref_yield(struct ref *ref, int f)
+{
+    if (ref_may_park(ref, f))
+        ref_ready(ref, f, 0);
+}

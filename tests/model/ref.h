@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ref.h - what the library should do, written down from the contract alone.
+ *
+ * A reference model of a few fibers, their scopes and timers, and one object of
+ * each kind. It shares no code with the library and is no good for anything
+ * else: plain arrays, looked through from the start every time. Whoever plays a
+ * program (play.c) makes every call on both sides, and compares.
+ *
+ * A call that may wait ends in one of three ways: it returns at once (the fiber
+ * still runs, with a verdict), it lets the others run first and then returns
+ * (the fiber is ready, with a verdict), or it parks.
+ */
+#ifndef REF_H
+#define REF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <parataxis/parataxis.h>
+
+enum { REF_FIBERS = 6, REF_SCOPES = 5 };
+
+enum ref_state { REF_RUNNING, REF_READY, REF_PARKED, REF_DONE };
+
+enum ref_wait {
+    REF_NOTHING,
+    REF_SLEEP,
+    REF_SEM,
+    REF_AVAILABLE,
+    REF_MUTEX,
+    REF_WAITGROUP
+};
+
+struct ref_scope {
+    int64_t deadline;
+    int status;
+    bool shield;
+};
+
+struct ref_fiber {
+    enum ref_state state;
+    int verdict;     /* what its call returns */
+    uint64_t since;  /* ready: in this order */
+    enum ref_wait on;
+    bool queued;     /* or taken out of the queue by remove_waiter */
+    uint64_t place;  /* in the queue: in this order */
+    int64_t want;    /* permits, or when to wake */
+    int64_t timer;   /* PX_FOREVER: not armed */
+    uint64_t armed;  /* in this order */
+    int depth;       /* scopes[0] is around the body */
+    struct ref_scope scopes[REF_SCOPES];
+};
+
+struct ref {
+    int n;
+    int64_t now;
+    uint64_t orders;
+    struct ref_fiber fibers[REF_FIBERS];
+    int64_t count, limit; /* the semaphore */
+    bool bounded, closed;
+    int owner; /* of the mutex; -1: nobody */
+    int64_t members; /* the waitgroup's count */
+};
+
+void ref_init(struct ref *ref, int n, int64_t count, bool bounded);
+
+/* Fibers, scopes and time: ref.c. */
+int ref_reach(const struct ref_fiber *f);
+int64_t ref_nearest(const struct ref_fiber *f);
+int64_t ref_next_timer(const struct ref *ref);
+void ref_ready(struct ref *ref, int f, int verdict);
+/* True: go on, and perhaps wait. False: the call is over. */
+bool ref_point(struct ref *ref, int f);
+bool ref_may_park(struct ref *ref, int f);
+void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want);
+/* The next fiber that waits like this after `place`, or -1. */
+int ref_queued(const struct ref *ref, enum ref_wait on, uint64_t place);
+/* Let a parked fiber go; whoever waits behind it may be next. */
+void ref_interrupt(struct ref *ref, int f, int code);
+void ref_fire(struct ref *ref, int f, int scope, int code);
+void ref_time(struct ref *ref, int64_t now);
+void ref_resume(struct ref *ref, int f);
+void ref_enter(struct ref *ref, int f, int64_t timeout);
+int ref_leave(struct ref *ref, int f);
+void ref_shield(struct ref *ref, int f, int scope, bool on);
+void ref_sleep(struct ref *ref, int f, int64_t time);
+void ref_yield(struct ref *ref, int f);
+
+/* The semaphore: ref_sem.c. */
+void ref_sem_serve(struct ref *ref);
+void ref_sem_down(struct ref *ref, int f, int64_t n, bool takes);
+int ref_sem_try(struct ref *ref, int64_t n);
+int ref_sem_add(struct ref *ref, int64_t n);
+int ref_sem_set_limit(struct ref *ref, int64_t limit);
+void ref_sem_close(struct ref *ref);
+bool ref_sem_passes_over(const struct ref *ref, int f);
+
+/* The mutex and the waitgroup: ref_mutex.c, ref_waitgroup.c. */
+void ref_mutex_lock(struct ref *ref, int f);
+int ref_mutex_try(struct ref *ref, int f);
+int ref_mutex_unlock(struct ref *ref, int f);
+int ref_waitgroup_add(struct ref *ref, int64_t n);
+void ref_waitgroup_wait(struct ref *ref, int f);
+void ref_waitgroup_woken(struct ref *ref, int f);
+
+#endif
