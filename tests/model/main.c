@@ -8,12 +8,15 @@
  *     model --replay PROGRAM CHOICES       as a failure has printed them
  *
  * --seed N, --plain (exhaustive, without leaving out states that were seen),
- * --seconds N (a bound for --random).
+ * --seconds N (a bound for --random), --as-it-is (what fails is not made
+ * smaller).
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -58,7 +61,7 @@ static struct {
     enum { ALL, SAMPLE, RANDOM, REPLAY } what;
     int fibers, calls;
     uint64_t amount, seed, seconds;
-    bool plain;
+    bool plain, as_it_is;
     const char *program, *choices;
 } options = {.seed = 1};
 
@@ -153,10 +156,7 @@ static void make_random(struct program *program, uint64_t seed)
     static const char *const begins[] = {"0", "1", "2"};
     static const char *const bounded[] = {"b1", "b2", "b3"};
     const char *text = options.suite->random;
-    int letters = (int)(strlen(text) + 1) / 3;
     struct call calls[64];
-
-    (void)letters;
     int n = 0;
 
     for (const char *at = text; *at && n < 64; n++) {
@@ -225,10 +225,41 @@ static int explore(void *arg)
     return 0;
 }
 
+/* Every second of the processor's: without a choice since the last two, the
+ * library goes round in circles. */
+static void on_tick(int number)
+{
+    static const char text[] = "model: it does not come to an end\n";
+    static uint64_t last;
+    static int stills;
+
+    (void)number;
+    stills = tally.choices == last ? stills + 1 : 0;
+    last = tally.choices;
+    if (stills == 2) {
+        if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+            _exit(2);
+        _exit(1);
+    }
+}
+
+static void watch(void)
+{
+    const struct itimerval second = {{1, 0}, {1, 0}};
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = on_tick;
+    action.sa_flags = SA_ONSTACK | SA_RESTART;
+    (void)sigaction(SIGVTALRM, &action, NULL);
+    (void)setitimer(ITIMER_VIRTUAL, &second, NULL);
+}
+
 static int run(int (*fn)(void *), void *arg)
 {
     px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL};
 
+    watch();
     px__seam_pick = play_pick;
     return px_run_with(&run_options, fn, arg);
 }
@@ -323,7 +354,8 @@ static int supervise(void)
         return 0;
     (void)fprintf(stderr, "model: suite %s, seed %llu\n", options.suite->name,
                   (unsigned long long)shared->seed);
-    shrink(shared->seed);
+    if (!options.as_it_is)
+        shrink(shared->seed);
     return 1;
 }
 
@@ -331,7 +363,7 @@ static _Noreturn void usage(void)
 {
     (void)fprintf(stderr,
                   "model --suite NAME --all FxC | --sample FxC N | --random N\n"
-                  "      [--seed N] [--plain] [--seconds N]\n"
+                  "      [--seed N] [--plain] [--seconds N] [--as-it-is]\n"
                   "model --replay PROGRAM CHOICES\n");
     exit(2);
 }
@@ -375,6 +407,8 @@ static void parse(int argc, char **argv)
             options.seconds = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--plain") == 0) {
             options.plain = true;
+        } else if (strcmp(argv[i], "--as-it-is") == 0) {
+            options.as_it_is = true;
         } else {
             usage();
         }

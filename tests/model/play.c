@@ -284,6 +284,7 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
     int who[REF_FIBERS + 1];
     size_t driver = n, count = 0, chosen, timers;
 
+    tally.choices++;
     if (!world.driver) /* it is about to begin */
         return 0;
     if (loop->now > world.ref.now)

@@ -34,7 +34,7 @@ struct program {
 
 /* What was done so far, by all programs. */
 struct tally {
-    uint64_t paths, calls, trace;
+    uint64_t paths, calls, trace, choices;
 };
 
 extern struct tally tally;
