@@ -9,7 +9,8 @@
  *
  * The handler runs on an alternate stack (the fiber's own is full), calls only
  * what is async-signal-safe, and reads nothing that the faulting code could
- * have been in the middle of changing.
+ * have been in the middle of changing. Whose stack it is, is looked up: in a
+ * switch, the fiber that runs is the next one already.
  */
 #include "overflow.h"
 
@@ -21,7 +22,9 @@
 
 #include "post.h"
 
-#define LEAST (32 * 1024)
+/* A program's own handlers may run on it, too. */
+#define LEAST (64 * 1024)
+#define GUARD (64 * 1024)
 /* It depends on the processor's registers; not every libc can tell. */
 #ifdef _SC_SIGSTKSZ
 #define SIGNAL_STACK_SIZE() sysconf(_SC_SIGSTKSZ)
@@ -65,24 +68,37 @@ static void add_number(struct line *line, uint64_t number)
     add_text(line, &digits[at]);
 }
 
+/* Ended fibers have no stack, or one that is free. */
+static const px_fiber *find_owner(const px_loop *loop, const char *low)
+{
+    struct px_fiber_cursor cursor = px__fibers_begin(&loop->arena);
+    const px_fiber *fiber;
+
+    do {
+        fiber = px__fibers_next(&cursor);
+    } while (fiber && !(fiber->life && fiber->state != PX_STATE_DONE &&
+                        fiber->life->stack.low == low));
+    return fiber;
+}
+
 static void report(const px_loop *loop, const char *low, const char *address)
 {
-    const px_fiber *self = px__self;
+    const px_fiber *owner = find_owner(loop, low);
     struct line line = {.length = 0};
 
     add_text(&line, "parataxis: stack overflow in ");
-    if (px__is_fiber(self) && self->life->stack.low == low) {
+    if (owner) {
         add_text(&line, "fiber ");
-        add_number(&line, (uint64_t)self->id);
-        if (self->life->name) {
+        add_number(&line, (uint64_t)owner->id);
+        if (owner->life->name) {
             add_text(&line, " '");
-            add_name(&line, self->life->name);
+            add_name(&line, owner->life->name);
             add_text(&line, "'");
         }
         add_text(&line, " (stack of ");
-        add_number(&line, (uint64_t)px__stack_size(&self->life->stack));
+        add_number(&line, (uint64_t)px__stack_size(&owner->life->stack));
     } else {
-        add_text(&line, "the stack of another fiber (of ");
+        add_text(&line, "the stack of a fiber that has ended (of ");
         add_number(&line, (uint64_t)px__stack_usable(&loop->stacks,
                                                      loop->options.stack_size));
     }
@@ -154,16 +170,17 @@ void px__overflow_open(struct px_overflow *overflow)
     overflow->stack = NULL;
     if (sigaltstack(NULL, &current) != 0 || !(current.ss_flags & SS_DISABLE))
         return;
-    overflow->size = size > LEAST ? (size_t)size : LEAST;
+    overflow->size = GUARD + (size > LEAST ? (size_t)size : LEAST);
     overflow->stack = mmap(NULL, overflow->size, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (overflow->stack == MAP_FAILED) {
         overflow->stack = NULL;
         return;
     }
+    (void)mprotect(overflow->stack, GUARD, PROT_NONE);
     memset(&own, 0, sizeof(own));
-    own.ss_sp = overflow->stack;
-    own.ss_size = overflow->size;
+    own.ss_sp = (char *)overflow->stack + GUARD;
+    own.ss_size = overflow->size - GUARD;
     (void)sigaltstack(&own, NULL);
 }
 
@@ -174,7 +191,8 @@ void px__overflow_close(struct px_overflow *overflow)
     if (!overflow->stack)
         return;
     /* Somebody may have put another one in its place. */
-    if (sigaltstack(NULL, &current) == 0 && current.ss_sp == overflow->stack) {
+    if (sigaltstack(NULL, &current) == 0 &&
+        current.ss_sp == (char *)overflow->stack + GUARD) {
         memset(&none, 0, sizeof(none));
         none.ss_flags = SS_DISABLE;
         (void)sigaltstack(&none, NULL);

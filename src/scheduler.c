@@ -536,6 +536,7 @@ PX_HOT int px__ready(px_fiber *fiber, int verdict)
 
 void px__enqueue(px_loop *loop, px_fiber *fiber)
 {
+    px__stack_used(&loop->stacks, fiber->life->stack.low, fiber->sp);
     fiber->sp = px__context_make(fiber->sp, fiber->life->stack.low,
                                  loop->hooks->body, fiber);
     fiber->verdict = 0;

@@ -143,6 +143,7 @@ static PX_NOINLINE int furnish(px_fiber *fiber, const px_spawn_options *options)
         (options->arg_size + ARG_ALIGNMENT - 1) & ~(ARG_ALIGNMENT - 1);
 
     if (copied) {
+        px__stack_used(&fiber->loop->stacks, fiber->life->stack.low, fiber->sp);
         fiber->sp = (char *)fiber->sp - copied;
         fiber->life->arg =
             memcpy(fiber->sp, fiber->life->arg, options->arg_size);
@@ -178,6 +179,9 @@ px_fiber *px__spawn(px_loop *loop, const px_spawn_options *options, px_fn fn,
 
     if (PX_UNLIKELY(!px__has_room(loop)))
         return NULL;
+    if (size && loop->usual &&
+        px__stack_class(&loop->stacks, size) == loop->usual)
+        size = 0; /* said in so many words */
     fiber = size ? NULL : px__take_spare(loop);
     if (PX_LIKELY(fiber != NULL)) {
         px__fiber_reborn(fiber, fn, arg, flags | PX_FIBER_USUAL, site);

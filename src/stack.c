@@ -426,14 +426,18 @@ static PX_COLD void thin_out(const struct px_stack_pool *pool,
     }
 }
 
+void px__stack_forget_frames(char *low, char *top)
+{
+    px__valgrind_reuse(low, (size_t)(top - low));
+}
+
 void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack)
 {
     struct px_stack_class *class = stack->slab->class;
     size_t used = (size_t)(px__stack_top(stack) - stack->low);
 
     px__note_stack_clean(stack->low, used);
-    if (PX_UNLIKELY(pool->valgrind))
-        px__valgrind_reuse(stack->low, used);
+    px__stack_used(pool, stack->low, px__stack_top(stack));
     if (PX_UNLIKELY(pool->wipe))
         memset(stack->low, 0, used);
     stack->prev = NULL;

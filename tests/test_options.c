@@ -672,6 +672,62 @@ static int copy_too_much(void *arg)
     return 0;
 }
 
+static int descend(volatile int *depth)
+{
+    volatile char room[512];
+
+    room[0] = (char)*depth;
+    return ++*depth < 40 ? descend(depth) + room[0] : 0;
+}
+
+static int go_deep(void *arg)
+{
+    volatile int depth = 0;
+
+    (void)arg;
+    return descend(&depth) * 0;
+}
+
+static int sum_up(void *arg)
+{
+    const unsigned char *bytes = arg;
+    int sum = 0;
+
+    for (int i = 0; i < 4000; i++)
+        sum += bytes[i];
+    return sum;
+}
+
+/* What a frame has left there is nobody's: for valgrind, too. */
+static int copy_over_frames(void *arg)
+{
+    static unsigned char ones[4000];
+    px_spawn_options options = spawn_defaults();
+
+    (void)arg;
+    memset(ones, 1, sizeof(ones));
+    options.arg_size = sizeof(ones);
+    for (int i = 0; i < 4; i++) {
+        px_fiber *fiber = NULL;
+        int sum = 0;
+
+        options.queued = i % 2;
+        EXPECT_EQ(px_spawn(&fiber, go_deep, NULL), 0);
+        EXPECT_EQ(px_await(fiber, NULL), 0);
+        EXPECT_EQ(px_spawn_with(&fiber, &options, sum_up, ones), 0);
+        EXPECT_EQ(px_await(fiber, &sum), 0);
+        EXPECT_EQ(sum, 4000);
+    }
+    return 0;
+}
+
+static void an_argument_is_copied_over_what_ended_fibers_left(void **state)
+{
+    (void)state;
+    run_fibers(copy_over_frames, NULL);
+    assert_log("");
+}
+
 static void at_most_half_a_stack_is_copied(void **state)
 {
     (void)state;
@@ -787,6 +843,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(the_child_gets_a_copy_of_its_argument),
     PX_TEST(an_argument_that_is_copied_may_go),
     PX_TEST(at_most_half_a_stack_is_copied),
+    PX_TEST(an_argument_is_copied_over_what_ended_fibers_left),
     PX_TEST(without_a_size_the_argument_is_passed_as_it_is),
     PX_TEST(a_spawn_with_absurd_options_starts_nothing),
     PX_TEST(a_groups_fiber_has_the_same_options),

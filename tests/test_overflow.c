@@ -3,6 +3,7 @@
  * test_overflow.c - a stack that overflows ends the process, and says whose it
  * was. Each end is that of a child process, whose standard error is read.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -277,6 +278,87 @@ static int spawn_under_a_guard(void *arg)
     if (px_spawn(&fiber, overflow_under_a_guard, arg))
         return 1;
     return px_await(fiber, NULL);
+}
+
+static int nop(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+/* The deepest frame is most likely one that is in the middle of a switch. */
+static int spawn_downward(volatile int *depth)
+{
+    px_fiber *fiber = NULL;
+    int failed =
+        px_spawn(&fiber, nop, NULL) || px_await(fiber, NULL) || px_yield();
+
+    if (++*depth > 0)
+        failed += spawn_downward(depth);
+    return failed + *depth;
+}
+
+static size_t shift;
+
+static int overflow_by_spawning(void *arg)
+{
+    volatile int depth = 0;
+    volatile char *room = __builtin_alloca(shift + 1);
+
+    (void)arg;
+    room[0] = 1;
+    return spawn_downward(&depth) + room[0];
+}
+
+static int spawn_the_spawner(void *arg)
+{
+    px_spawn_options options;
+    px_fiber *fiber = NULL;
+
+    memset(&options, 0, sizeof(options));
+    options.name = "spawner";
+    if (px_spawn_with(&fiber, &options, overflow_by_spawning, arg))
+        return 1;
+    return px_await(fiber, NULL);
+}
+
+static void an_overflow_within_a_switch_is_named_too(void **state)
+{
+    (void)state;
+    for (shift = 0; shift < 256; shift += 16) {
+        expect_signal(SIGSEGV, RUN(spawn_the_spawner));
+        expect_overflow("fiber 1 'spawner'", 56 * KIB, 80 * KIB);
+    }
+}
+
+/* A handler of the program's that needs more than there is must not write to
+ * somebody's memory, now or later: what is below is taken, and the kernel says
+ * whether it could be written to. */
+static int look_below_the_alternate_stack(void *arg)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    stack_t stack;
+    int ends[2];
+    char *below;
+
+    (void)arg;
+    if (sigaltstack(NULL, &stack) || pipe(ends))
+        return 1;
+    below = (char *)stack.ss_sp - page;
+    if (mmap(below, page, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1,
+             0) != MAP_FAILED)
+        return 2;
+    errno = 0;
+    return write(ends[1], below, 1) == -1 && errno == EFAULT ? 0 : 3;
+}
+
+static void the_alternate_stack_has_a_guard(void **state)
+{
+    (void)state;
+    if (has_shadow())
+        skip(); /* the tool has set up a stack of its own */
+    assert_int_equal(status_of(RUN(look_below_the_alternate_stack)), 0);
 }
 
 static void run_with_a_large_guard(void *arg)
@@ -558,6 +640,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_posted_fibers_overflow_is_named_too),
     PX_TEST(an_overflow_in_a_later_run_is_named_too),
     PX_TEST(a_large_guard_catches_a_large_frame),
+    PX_TEST(an_overflow_within_a_switch_is_named_too),
+    PX_TEST(the_alternate_stack_has_a_guard),
     PX_TEST(guards_hold_in_locked_memory_too),
     PX_TEST(a_fault_elsewhere_dies_of_it_without_our_line),
     PX_TEST(a_fault_elsewhere_goes_to_the_earlier_handler),

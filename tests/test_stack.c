@@ -435,6 +435,38 @@ static void lift_limit(void)
     EXPECT_EQ(setrlimit(limited, &unlimited), 0);
 }
 
+/* Free stacks are found by whoever asks for their size in so many words. */
+static int spell_the_size_out(void *arg)
+{
+    px_sem gate = PX_SEM_INIT(0);
+    px_spawn_options options;
+    static px_fiber *all[100000];
+    int n = 0;
+
+    (void)arg;
+    while (n < 100000 && px_spawn(&all[n], down, &gate) == 0)
+        n++;
+    EXPECT(n > 100 && n < 100000);
+    EXPECT_EQ(px_sem_up_n(&gate, n), 0);
+    for (int i = 0; i < n; i++)
+        EXPECT_EQ(px_await(all[i], NULL), 0);
+    memset(&options, 0, sizeof(options));
+    options.stack_size = 64 * KIB;
+    EXPECT_EQ(px_spawn_with(&all[0], &options, down, &gate), 0);
+    EXPECT_EQ(px_cancel_and_await(all[0], NULL), 0);
+    return 0;
+}
+
+static void R145_the_usual_size_may_be_spelt_out_at_the_limit(void **state)
+{
+    (void)state;
+    skip_with_shadow();
+    limit_address_space();
+    run_fibers(spell_the_size_out, NULL);
+    lift_limit();
+    assert_log("");
+}
+
 static void R145_a_crowd_survives_the_limit_of_the_address_space(void **state)
 {
     /* 64 MiB, in stacks of 64 KiB with a guard, and what is beside them */
@@ -488,6 +520,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_run_gives_all_its_stacks_back),
     PX_TEST(a_thread_that_ran_leaves_nothing_behind),
     PX_TEST(R145_without_address_space_a_spawn_fails_and_the_rest_go_on),
+    PX_TEST(R145_the_usual_size_may_be_spelt_out_at_the_limit),
     PX_TEST(R145_a_crowd_survives_the_limit_of_the_address_space),
     PX_TEST(R145_a_crowd_survives_the_limit_of_memory),
     PX_TEST(without_address_space_a_run_does_not_start),

@@ -100,7 +100,8 @@ px__context_switch:
         .cfi_register rip, rcx
         JUMP    *%rcx
         /* Other control bits: not in another section, where the CFI of this
-         * one would be lost. */
+         * one would be lost. What the x87 has flagged goes first, or unmasking
+         * would raise it here. */
         .cfi_def_cfa rsp, 64
         .cfi_offset rip, -8
         .cfi_offset rbp, -16
@@ -110,6 +111,7 @@ px__context_switch:
         .cfi_offset r14, -48
         .cfi_offset r15, -56
 2:      ldmxcsr (%rsp)
+        fnclex
         fldcw   4(%rsp)
         jmp     1b
         .cfi_endproc
