@@ -225,7 +225,8 @@ def summarise(results, facts, found, options):
         "ms": options.ms, "libraries": {}, "rows": [],
         "missing": {name: package
                     for key, (name, package) in LIBRARIES.items()
-                    if package and key not in found},
+                    if package and key not in found and
+                    not options.libraries},
     }
     for library in found:
         summary["libraries"][library] = {"name": LIBRARIES[library][0]}
@@ -289,8 +290,18 @@ def arguments():
         options.rounds, options.ms = 1, 1
     if options.rounds < 1:
         parser.error("--rounds: at least 1")
+    if not options.ms > 0:
+        parser.error("--ms: more than 0")
+    allowed = os.sched_getaffinity(0)
     if options.cpu is None:
-        options.cpu = max(os.sched_getaffinity(0))
+        options.cpu = max(allowed)
+    if options.cpu not in allowed:
+        parser.error(f"--cpu: one of {', '.join(map(str, sorted(allowed)))}")
+    if options.growth and (options.rows or options.libraries):
+        parser.error("--growth: measures all of its own, of this library")
+    for library in (options.libraries or OURS).split(","):
+        if library not in LIBRARIES:
+            parser.error(f"--libraries: some of {', '.join(LIBRARIES)}")
     if options.out is None:
         whole = not (options.quick or options.rows or options.libraries or
                      options.bin)

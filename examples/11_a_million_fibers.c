@@ -155,5 +155,7 @@ int main(int argc, char **argv)
             return 2;
         }
     }
+    if (stack_kib < 16)
+        printf("stacks of 16 KiB: there are none smaller\n");
     return run(stack_kib);
 }

@@ -36,24 +36,25 @@ static const struct suite {
     {"sem", "1", {"d1", "d2", "t1", "u1", "u2", "D1", "c1"},
      "d0 d1 d1 d2 d3 D1 D2 t0 t1 t2 u0 u1 u1 u2 u3 w0 w0 a1 a-1 a-2 r1 r2 c1 "
      "C1 e1 e2 e9 x0 x0 s0 z1 y0 p0"},
-    {"sem_limit", "b2", {"d1", "d2", "u1", "l0", "l1", "l3", "c1"},
+    {"sem_limit", "b2", {"d1", "d3", "u1", "l1", "l3", "k0", "D1"},
      "d1 d1 d2 d3 D1 D2 t1 t2 u1 u1 u2 w0 a1 a-1 l0 l1 l2 l3 l4 r1 k0 c1 C1 e1 "
      "e2 x0 s0 z1 y0"},
-    {"sem_available", "0", {"d1", "w0", "u1", "a-1", "D1", "r1", "k0"},
+    {"sem_available", "0", {"d1", "d2", "w0", "u1", "D1", "r1", "k0"},
      "d1 d2 w0 w0 w0 u1 u2 a1 a-1 D1 r1 r2 k0 e1 x0 c1 C1 z1"},
-    {"mutex", "0", {"L0", "T0", "U0", "M1", "z1", "c1", "y0"},
+    {"mutex", "0", {"L0", "T0", "U0", "M1", "z1", "c1", "e1"},
      "L0 L0 T0 U0 U0 U0 M1 M2 z1 z2 c1 C1 e1 e2 e9 x0 s0 y0 p0"},
     {"waitgroup", "0", {"A1", "N0", "W0", "V1", "A2", "c1", "A-2"},
      "A1 A1 A2 A3 N0 N0 A-1 A-2 A0 W0 W0 V1 V2 c1 C1 e1 e2 x0 s0 z1 y0 p0"},
-    {"scope", "0", {"e1", "e9", "x0", "s0", "C1", "c1", "z1"},
-     "e0 e1 e2 e3 e9 x0 x0 s0 s0 C0 C1 C2 c1 c2 z0 z1 z2 z3 y0 p0 d1 u1"},
+    {"scope", "0", {"e0", "e1", "x0", "s0", "C1", "c1", "z1"},
+     "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 y0 p0 "
+     "d1 u1"},
     {"sem_mutex", "1", {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
      "d1 d2 u1 u2 L0 U0 M1 M2 D1 c1 C1 e1 e2 x0 s0 z1 y0 T0 t1"},
     {"waitgroup_scope", "0", {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
-     "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 c1 z1"},
+     "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 O1 c1 z1"},
     {"all", "1", {"d1", "u1", "L0", "U0", "W0", "A1", "e1"},
      "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
-     "e9 x0 x0 s0 C1 C2 c1 z1 z2 y0 p0"},
+     "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 y0 p0"},
 };
 
 static struct {

@@ -16,6 +16,7 @@
  *   e N  px_scope_enter(N ticks; 9: forever)      x    px_scope_leave
  *   s    px_scope_shield of the innermost, on or off
  *   C N  px_scope_cancel of the innermost of the fiber N further on
+ *   O N  px_scope_cancel of its outermost, after its body's
  *   c N  px_cancel of the fiber N further on
  *   z N  px_sleep(N ticks)           y    px_yield          p    px_check
  */
@@ -419,11 +420,9 @@ static int shield(int f)
     return at_once(f, px_scope_shield(&world.scopes[f][s], on), 0);
 }
 
-static int cancel_scope(int f)
+static int cancel_scope(int f, int s)
 {
-    int s = world.ref.fibers[f].depth - 1;
-
-    if (s == 0)
+    if (s < 1 || s >= world.ref.fibers[f].depth)
         return 0;
     ref_fire(&world.ref, f, s, PX_ECANCELED);
     return at_once(f, px_scope_cancel(&world.scopes[f][s]), 0);
@@ -570,7 +569,10 @@ static int perform(int f, char what, int n)
     case 's':
         return shield(f);
     case 'C':
-        return cancel_scope(other(f, n));
+        f = other(f, n);
+        return cancel_scope(f, ref->fibers[f].depth - 1);
+    case 'O':
+        return cancel_scope(other(f, n), 1);
     case 'c':
         return cancel(other(f, n));
     case 'z':
@@ -656,7 +658,7 @@ static void relieve(void)
     }
     for (int f = 0; f < ref->n; f++) {
         if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
-            (void)cancel_scope(f);
+            (void)cancel_scope(f, ref->fibers[f].depth - 1);
         if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
             (void)cancel(f);
     }
