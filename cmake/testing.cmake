@@ -30,8 +30,12 @@ set(PARATAXIS_TEST_TIMEOUT_SCALE 1 CACHE STRING
     "How many times slower than usual the tests may run")
 set(PARATAXIS_TEST_SEEDS "" CACHE STRING
     "Seeds: each test runs once more for each, its run queue shuffled by it")
+set(PARATAXIS_TEST_CALLS 1000000 CACHE STRING
+    "How many random calls each of the models' suites makes")
+option(PARATAXIS_TEST_EXHAUSTIVE
+    "Play every small program under every schedule, and plant the mutants" OFF)
 mark_as_advanced(PARATAXIS_TEST_LAUNCHER PARATAXIS_TEST_TIMEOUT_SCALE
-    PARATAXIS_TEST_SEEDS)
+    PARATAXIS_TEST_SEEDS PARATAXIS_TEST_CALLS PARATAXIS_TEST_EXHAUSTIVE)
 
 set(test_emulator)
 if(CMAKE_CROSSCOMPILING)

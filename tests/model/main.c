@@ -6,6 +6,7 @@
  *     model --suite sem --sample 3x3 1000  so many of them, spread evenly
  *     model --suite sem --random 1000000   so many calls, of random programs
  *     model --replay PROGRAM CHOICES       as a failure has printed them
+ *     model --traces                       a hash of what each suite does
  *
  * --seed N, --plain (exhaustive, without leaving out states that were seen),
  * --seconds N (a bound for --random), --as-it-is (what fails is not made
@@ -33,33 +34,52 @@ static const struct suite {
     const char *calls[LETTERS];
     const char *random;
 } suites[] = {
-    {"sem", "1", {"d1", "d2", "t1", "u1", "u2", "D1", "c1"},
+    {"sem",
+     "1",
+     {"d1", "d2", "t1", "u1", "u2", "D1", "c1"},
      "d0 d1 d1 d2 d3 D1 D2 t0 t1 t2 u0 u1 u1 u2 u3 w0 w0 a1 a-1 a-2 r1 r2 c1 "
      "C1 e1 e2 e9 x0 x0 s0 z1 y0 p0"},
-    {"sem_limit", "b2", {"d1", "d3", "u1", "l1", "l3", "k0", "D1"},
+    {"sem_limit",
+     "b2",
+     {"d1", "d3", "u1", "l1", "l3", "k0", "D1"},
      "d1 d1 d2 d3 D1 D2 t1 t2 u1 u1 u2 w0 a1 a-1 l0 l1 l2 l3 l4 r1 k0 c1 C1 e1 "
      "e2 x0 s0 z1 y0"},
-    {"sem_available", "0", {"d1", "d2", "w0", "u1", "D1", "r1", "k0"},
+    {"sem_available",
+     "0",
+     {"d1", "d2", "w0", "u1", "D1", "r1", "k0"},
      "d1 d2 w0 w0 w0 u1 u2 a1 a-1 D1 r1 r2 k0 e1 x0 c1 C1 z1"},
-    {"mutex", "0", {"L0", "T0", "U0", "M1", "z1", "c1", "e1"},
+    {"mutex",
+     "0",
+     {"L0", "T0", "U0", "M1", "z1", "c1", "e1"},
      "L0 L0 T0 U0 U0 U0 M1 M2 z1 z2 c1 C1 e1 e2 e9 x0 s0 y0 p0"},
-    {"waitgroup", "0", {"A1", "N0", "W0", "V1", "A2", "c1", "A-2"},
+    {"waitgroup",
+     "0",
+     {"A1", "N0", "W0", "V1", "A2", "c1", "A-2"},
      "A1 A1 A2 A3 N0 N0 A-1 A-2 A0 W0 W0 V1 V2 c1 C1 e1 e2 x0 s0 z1 y0 p0"},
-    {"scope", "0", {"e0", "e1", "x0", "s0", "C1", "c1", "z1"},
-     "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 y0 p0 "
+    {"scope",
+     "0",
+     {"e0", "e1", "x0", "s0", "O1", "S2", "z1"},
+     "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 S1 S2 "
+     "y0 p0 "
      "d1 u1"},
-    {"sem_mutex", "1", {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
+    {"sem_mutex",
+     "1",
+     {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
      "d1 d2 u1 u2 L0 U0 M1 M2 D1 c1 C1 e1 e2 x0 s0 z1 y0 T0 t1"},
-    {"waitgroup_scope", "0", {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
+    {"waitgroup_scope",
+     "0",
+     {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
      "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 O1 c1 z1"},
-    {"all", "1", {"d1", "u1", "L0", "U0", "W0", "A1", "e1"},
+    {"all",
+     "1",
+     {"d1", "u1", "L0", "U0", "W0", "A1", "e1"},
      "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
      "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 y0 p0"},
 };
 
 static struct {
     const struct suite *suite;
-    enum { ALL, SAMPLE, RANDOM, REPLAY } what;
+    enum { ALL, SAMPLE, RANDOM, REPLAY, TRACES } what;
     int fibers, calls;
     uint64_t amount, seed, seconds;
     bool plain, as_it_is;
@@ -72,7 +92,7 @@ static struct chooser chooser;
 static struct {
     uint64_t seed;
     uint64_t calls;
-} *shared;
+} * shared;
 
 static struct call call_of(const char *text)
 {
@@ -207,6 +227,27 @@ static void play_given(void)
     play(&program, &chooser);
 }
 
+/* What every suite does at first: 20,000 random calls, and what is smallest. */
+static void print_traces(void)
+{
+    const struct tally none = tally;
+
+    for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++) {
+        uint64_t choices = tally.choices;
+
+        tally = none;
+        tally.choices = choices;
+        options.suite = &suites[s];
+        options.seed = 1;
+        options.amount = 20000;
+        play_random();
+        options.fibers = options.calls = 2;
+        play_all(1);
+        (void)printf("%-16s %016llx\n", options.suite->name,
+                     (unsigned long long)tally.trace);
+    }
+}
+
 static int explore(void *arg)
 {
     (void)arg;
@@ -219,6 +260,9 @@ static int explore(void *arg)
         break;
     case RANDOM:
         play_random();
+        break;
+    case TRACES:
+        print_traces();
         break;
     default:
         play_given();
@@ -301,7 +345,8 @@ static void shrink(uint64_t seed)
 
     make_random(&program, seed);
     if (!fails(&program, false)) {
-        (void)fprintf(stderr, "model: seed %llu fails by its own schedule only\n",
+        (void)fprintf(stderr,
+                      "model: seed %llu fails by its own schedule only\n",
                       (unsigned long long)seed);
         return;
     }
@@ -365,7 +410,8 @@ static _Noreturn void usage(void)
     (void)fprintf(stderr,
                   "model --suite NAME --all FxC | --sample FxC N | --random N\n"
                   "      [--seed N] [--plain] [--seconds N] [--as-it-is]\n"
-                  "model --replay PROGRAM CHOICES\n");
+                  "model --replay PROGRAM CHOICES\n"
+                  "model --traces\n");
     exit(2);
 }
 
@@ -406,6 +452,8 @@ static void parse(int argc, char **argv)
             options.seed = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--seconds") == 0 && left > 0) {
             options.seconds = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--traces") == 0) {
+            options.what = TRACES;
         } else if (strcmp(argv[i], "--plain") == 0) {
             options.plain = true;
         } else if (strcmp(argv[i], "--as-it-is") == 0) {
@@ -414,7 +462,7 @@ static void parse(int argc, char **argv)
             usage();
         }
     }
-    if (!options.suite && options.what != REPLAY)
+    if (!options.suite && options.what < REPLAY)
         usage();
 }
 
@@ -426,12 +474,11 @@ int main(int argc, char **argv)
     if (options.what == RANDOM)
         return supervise();
     code = run(explore, NULL);
-    if (options.what != REPLAY)
-        (void)printf("%s %dx%d: %llu paths, %llu cut, %llu calls, trace %016llx\n",
-                     options.suite->name, options.fibers, options.calls,
-                     (unsigned long long)tally.paths,
-                     (unsigned long long)chooser.pruned,
-                     (unsigned long long)tally.calls,
-                     (unsigned long long)tally.trace);
+    if (options.what < REPLAY)
+        (void)printf(
+            "%s %dx%d: %llu paths, %llu cut, %llu calls, trace %016llx\n",
+            options.suite->name, options.fibers, options.calls,
+            (unsigned long long)tally.paths, (unsigned long long)chooser.pruned,
+            (unsigned long long)tally.calls, (unsigned long long)tally.trace);
     return code != 0;
 }

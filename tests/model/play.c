@@ -18,7 +18,8 @@
  *   C N  px_scope_cancel of the innermost of the fiber N further on
  *   O N  px_scope_cancel of its outermost, after its body's
  *   c N  px_cancel of the fiber N further on
- *   z N  px_sleep(N ticks)           y    px_yield          p    px_check
+ *   z N  px_sleep(N ticks)           S N  the same behind a shield
+ *   y    px_yield                    p    px_check
  */
 #include "play.h"
 
@@ -249,8 +250,8 @@ static uint64_t fiber_state(uint64_t sum, int f)
         before += b->place < a->place;
         sooner += b->armed < a->armed;
     }
-    sum = mixed(sum, (int64_t)a->state * 1024 + world.at[f] * 8 +
-                         (int64_t)a->on);
+    sum =
+        mixed(sum, (int64_t)a->state * 1024 + world.at[f] * 8 + (int64_t)a->on);
     if (a->state == REF_READY)
         sum = mixed(sum, a->verdict);
     if (a->state == REF_PARKED) {
@@ -468,6 +469,12 @@ static int sleep_for(int f, int64_t ticks)
     return code;
 }
 
+static int sleep_shielded(int f, int64_t ticks)
+{
+    (void)shield(f);
+    return sleep_for(f, ticks);
+}
+
 static int yield(int f)
 {
     int code;
@@ -577,6 +584,8 @@ static int perform(int f, char what, int n)
         return cancel(other(f, n));
     case 'z':
         return sleep_for(f, n);
+    case 'S':
+        return within(f, 9, sleep_shielded, n);
     case 'y':
         return yield(f);
     case 'p':
@@ -648,13 +657,15 @@ static void relieve(void)
     }
     if (ref->count < 50) {
         should = ref_sem_add(ref, 50 - ref->count);
-        (void)at_once(-1, px_sem_adjust(&world.sem, 50 - px_sem_count(&world.sem)),
+        (void)at_once(-1,
+                      px_sem_adjust(&world.sem, 50 - px_sem_count(&world.sem)),
                       should);
     }
     if (ref->members > 0) {
         should = ref_waitgroup_add(ref, -ref->members);
-        (void)at_once(-1, px_waitgroup_add(&world.wg, -px_waitgroup_count(&world.wg)),
-                      should);
+        (void)at_once(
+            -1, px_waitgroup_add(&world.wg, -px_waitgroup_count(&world.wg)),
+            should);
     }
     for (int f = 0; f < ref->n; f++) {
         if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
@@ -732,8 +743,8 @@ void program_print(const struct program *program, char *out, size_t size)
         for (int i = 0; i < program->lengths[f] && at < size; i++) {
             struct call call = program->calls[f][i];
 
-            at += (size_t)snprintf(out + at, size - at, "%c%c%d",
-                                   i ? ',' : '/', call.what, call.n);
+            at += (size_t)snprintf(out + at, size - at, "%c%c%d", i ? ',' : '/',
+                                   call.what, call.n);
         }
         if (program->lengths[f] == 0 && at < size)
             at += (size_t)snprintf(out + at, size - at, "/");

@@ -41,15 +41,15 @@ struct ref_scope {
 
 struct ref_fiber {
     enum ref_state state;
-    int verdict;     /* what its call returns */
-    uint64_t since;  /* ready: in this order */
+    int verdict;    /* what its call returns */
+    uint64_t since; /* ready: in this order */
     enum ref_wait on;
-    bool queued;     /* or taken out of the queue by remove_waiter */
-    uint64_t place;  /* in the queue: in this order */
-    int64_t want;    /* permits, or when to wake */
-    int64_t timer;   /* PX_FOREVER: not armed */
-    uint64_t armed;  /* in this order */
-    int depth;       /* scopes[0] is around the body */
+    bool queued;    /* or taken out of the queue by remove_waiter */
+    uint64_t place; /* in the queue: in this order */
+    int64_t want;   /* permits, or when to wake */
+    int64_t timer;  /* PX_FOREVER: not armed */
+    uint64_t armed; /* in this order */
+    int depth;      /* scopes[0] is around the body */
     struct ref_scope scopes[REF_SCOPES];
 };
 
@@ -60,7 +60,7 @@ struct ref {
     struct ref_fiber fibers[REF_FIBERS];
     int64_t count, limit; /* the semaphore */
     bool bounded, closed;
-    int owner; /* of the mutex; -1: nobody */
+    int owner;       /* of the mutex; -1: nobody */
     int64_t members; /* the waitgroup's count */
 };
 
