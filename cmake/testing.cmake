@@ -34,8 +34,12 @@ set(PARATAXIS_TEST_CALLS 1000000 CACHE STRING
     "How many random calls each of the models' suites makes")
 option(PARATAXIS_TEST_EXHAUSTIVE
     "Play every small program under every schedule, and plant the mutants" OFF)
+option(PARATAXIS_TEST_FUZZER
+    "Build the programs of the models as a target of libFuzzer (clang)" OFF)
+set(PARATAXIS_TEST_FUZZ_SECONDS 60 CACHE STRING "How long the fuzzer runs")
 mark_as_advanced(PARATAXIS_TEST_LAUNCHER PARATAXIS_TEST_TIMEOUT_SCALE
-    PARATAXIS_TEST_SEEDS PARATAXIS_TEST_CALLS PARATAXIS_TEST_EXHAUSTIVE)
+    PARATAXIS_TEST_SEEDS PARATAXIS_TEST_CALLS PARATAXIS_TEST_EXHAUSTIVE
+    PARATAXIS_TEST_FUZZER PARATAXIS_TEST_FUZZ_SECONDS)
 
 set(test_emulator)
 if(CMAKE_CROSSCOMPILING)

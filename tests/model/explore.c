@@ -125,7 +125,7 @@ size_t choose(struct chooser *chooser, size_t n, const int *who,
     if (at < chooser->length &&
         (chooser->mode == CHOOSE_ALL || chooser->mode == CHOOSE_GIVEN)) {
         chooser->at++;
-        return chooser->path[at] < n ? chooser->path[at] : 0;
+        return chooser->path[at] % n;
     }
     if (chooser->mode == CHOOSE_ALL && chooser->prune &&
         note_state(chooser, state())) {

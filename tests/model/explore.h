@@ -22,7 +22,7 @@ enum chooser_mode {
     CHOOSE_ALL,    /* one path after the other */
     CHOOSE_RANDOM, /* each time anew, all ways alike */
     CHOOSE_RANKED, /* by random priorities, which change now and then */
-    CHOOSE_GIVEN   /* what `path` says, then the first */
+    CHOOSE_GIVEN   /* what `path` says, modulo the ways, then the first */
 };
 
 struct chooser {

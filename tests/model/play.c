@@ -503,7 +503,7 @@ static int try_down(int f, int64_t n)
 
 static int up(int f, int64_t n)
 {
-    int should = n == 0 ? 0 : ref_sem_add(&world.ref, n);
+    int should = ref_sem_up(&world.ref, n);
     int code = at_once(f, px_sem_up_n(&world.sem, n), should);
 
     if (code == 0)
@@ -519,7 +519,7 @@ static int close_sem(int f)
 
 static int other(int f, int n)
 {
-    return (f + n) % world.ref.n;
+    return (f + n + world.ref.n) % world.ref.n;
 }
 
 /* Each statement makes the call of the model first. */

@@ -93,6 +93,7 @@ void ref_sem_serve(struct ref *ref);
 void ref_sem_down(struct ref *ref, int f, int64_t n, bool takes);
 int ref_sem_try(struct ref *ref, int64_t n);
 int ref_sem_add(struct ref *ref, int64_t n);
+int ref_sem_up(struct ref *ref, int64_t n);
 int ref_sem_set_limit(struct ref *ref, int64_t limit);
 void ref_sem_close(struct ref *ref);
 bool ref_sem_passes_over(const struct ref *ref, int f);

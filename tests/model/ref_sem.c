@@ -50,8 +50,8 @@ static bool is_free(const struct ref *ref, int64_t n)
 
 int ref_sem_try(struct ref *ref, int64_t n)
 {
-    if (n == 0)
-        return 0;
+    if (n <= 0)
+        return n < 0 ? PX_EINVAL : 0;
     if (!is_free(ref, n))
         return ref->closed ? PX_ECLOSED : PX_EAGAIN;
     ref->count -= n;
@@ -60,7 +60,9 @@ int ref_sem_try(struct ref *ref, int64_t n)
 
 void ref_sem_down(struct ref *ref, int f, int64_t n, bool takes)
 {
-    if (!ref_point(ref, f) || n == 0)
+    if (n < 0)
+        ref->fibers[f].verdict = PX_EINVAL;
+    if (n < 0 || !ref_point(ref, f) || n == 0)
         return;
     if (!is_free(ref, n) && !ref->closed && !ref_may_park(ref, f))
         return;
@@ -82,6 +84,13 @@ int ref_sem_add(struct ref *ref, int64_t n)
     ref->count = sum;
     ref_sem_serve(ref);
     return 0;
+}
+
+int ref_sem_up(struct ref *ref, int64_t n)
+{
+    if (n <= 0)
+        return n < 0 ? PX_EINVAL : 0;
+    return ref_sem_add(ref, n);
 }
 
 int ref_sem_set_limit(struct ref *ref, int64_t limit)
