@@ -94,7 +94,8 @@ static px_fiber *pop_picked(px_loop *loop)
                 queue->tail = at > 0 ? ready[at - 1] : NULL;
             return ready[at];
         }
-        loop->now = px__heap_top(&loop->timers)->when;
+        if (loop->now < px__heap_top(&loop->timers)->when)
+            loop->now = px__heap_top(&loop->timers)->when;
         run_timers(loop);
     }
 }

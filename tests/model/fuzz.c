@@ -13,7 +13,7 @@
 #include "play.h"
 #include "scheduler.h"
 
-static const char letters[] = "dDtwualkrLMTUANWVexsCOczSyp";
+static const char letters[] = "dDtwualkrLMTUANWVexsCOczSypgGqhi";
 
 static struct chooser chooser;
 static struct program program;

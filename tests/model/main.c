@@ -60,8 +60,16 @@ static const struct suite {
      "0",
      {"e0", "e1", "x0", "s0", "O1", "S2", "z1"},
      "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 S1 S2 "
-     "y0 p0 "
-     "d1 u1"},
+     "y0 p0 d1 u1"},
+    {"group",
+     "1",
+     {"g0", "G1", "G2", "q0", "i1", "h1", "c1"},
+     "g0 g0 G0 G1 G1 G2 G3 G4 G5 q0 q0 i1 i2 h0 h1 c1 C1 O1 e1 e2 e9 x0 s0 z1 "
+     "d1 u1 y0"},
+    {"group_limit",
+     "1/g0,i1/",
+     {"G1", "G6", "q0", "I2", "h1", "c1", "s0"},
+     "g0 g0 i1 i1 i2 G0 G1 G1 G2 G4 G5 G6 q0 I1 I2 h1 c1 s0 e1 x0 z1"},
     {"sem_mutex",
      "1",
      {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
@@ -72,9 +80,9 @@ static const struct suite {
      "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 O1 c1 z1"},
     {"all",
      "1",
-     {"d1", "u1", "L0", "U0", "W0", "A1", "e1"},
+     {"d1", "u1", "g0", "G3", "q0", "e1", "c1"},
      "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
-     "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 y0 p0"},
+     "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 S1 y0 p0 g0 G1 G2 G3 G4 q0 h1 i1"},
 };
 
 static struct {
@@ -99,13 +107,11 @@ static struct call call_of(const char *text)
     return (struct call){text[0], (int8_t)strtol(text + 1, NULL, 10)};
 }
 
+/* What every program of the suite begins with. */
 static void begin_program(struct program *program, const char *begin)
 {
-    if (!program_parse(program, begin)) {
-        program->fibers = 0;
-        program->bounded = begin[0] == 'b';
-        program->permits = (int8_t)atoi(begin + program->bounded);
-    }
+    if (!program_parse(program, begin))
+        abort();
 }
 
 /* -- all of them -- */
@@ -139,18 +145,24 @@ static uint64_t programs_there_are(void)
     return n;
 }
 
-static void play_numbered(struct program *program, uint64_t number)
+static void play_numbered(const struct program *begin, uint64_t number)
 {
+    struct program all = *begin, *program = &all;
     int letters[REF_FIBERS * CALLS_MOST];
     int n = options.fibers * options.calls;
 
     for (int i = n; i-- > 0; number /= LETTERS)
         letters[i] = (int)(number % LETTERS);
-    if (!is_first_of_its_turns(letters))
+    if (!strchr(options.suite->begin, '/') && !is_first_of_its_turns(letters))
         return;
-    for (int i = 0; i < n; i++)
-        program->calls[i / options.calls][i % options.calls] =
-            call_of(options.suite->calls[letters[i]]);
+    for (int f = 0; f < options.fibers; f++) {
+        int begun = begin->lengths[f];
+
+        program->lengths[f] = begun + options.calls;
+        for (int i = 0; i < options.calls; i++)
+            program->calls[f][begun + i] =
+                call_of(options.suite->calls[letters[f * options.calls + i]]);
+    }
     play(program, &chooser);
 }
 
@@ -161,8 +173,6 @@ static void play_all(uint64_t step)
 
     begin_program(&program, options.suite->begin);
     program.fibers = options.fibers;
-    for (int f = 0; f < options.fibers; f++)
-        program.lengths[f] = options.calls;
     chooser.mode = CHOOSE_ALL;
     chooser.prune = !options.plain;
     for (uint64_t i = options.seed % step; i < programs; i += step)
@@ -216,7 +226,7 @@ static void play_given(void)
 {
     struct program program;
 
-    if (!program_parse(&program, options.program)) {
+    if (!program_parse(&program, options.program) || !program.fibers) {
         (void)fprintf(stderr, "model: no such program\n");
         _exit(2);
     }

@@ -20,6 +20,10 @@
  *   c N  px_cancel of the fiber N further on
  *   z N  px_sleep(N ticks)           S N  the same behind a shield
  *   y    px_yield                    p    px_check
+ *   g    px_group_open               i N  px_group_set_limit(N)
+ *                                    I N  the same for the next fiber's
+ *   G N  px_group_spawn: a child of kind N (see child_body)
+ *   q    px_group_wait               h N  px_group_cancel: of the fiber N on
  */
 #include "play.h"
 
@@ -42,10 +46,12 @@ static struct {
     const struct program *program;
     struct chooser *chooser;
     px_fiber *driver;
-    px_fiber *fibers[REF_FIBERS];
-    px_scope scopes[REF_FIBERS][REF_SCOPES];
-    int at[REF_FIBERS];       /* the call that comes next */
-    int64_t held[REF_FIBERS]; /* permits */
+    px_fiber *fibers[REF_ALL]; /* those of the program, then their children */
+    px_scope scopes[REF_ALL][REF_SCOPES];
+    px_group groups[REF_ALL];
+    int at[REF_ALL];       /* the call that comes next */
+    int64_t held[REF_ALL]; /* permits */
+    bool ticked;           /* the timers that were due have fired */
     px_sem sem;
     px_mutex mutex;
     px_waitgroup wg;
@@ -87,7 +93,7 @@ static void note_trace(int64_t value)
 static int index_of(const px_fiber *fiber)
 {
     for (int f = 0; f < world.ref.n; f++) {
-        if (world.fibers[f] == fiber)
+        if (world.fibers[f] == fiber && world.ref.fibers[f].state != REF_DONE)
             return f;
     }
     return -1;
@@ -110,6 +116,8 @@ static void compare_fiber(int f)
     const px_fiber *fiber = world.fibers[f];
     bool armed = fiber->flags & PX_FIBER_TIMED;
 
+    if (model->state == REF_DONE && model->parent >= 0)
+        return; /* its record may be another's */
     same(f, "its state", fiber->state, states[model->state]);
     same(f, "whether its timer is armed", armed,
          model->state == REF_PARKED && model->timer != PX_FOREVER);
@@ -119,11 +127,13 @@ static void compare_fiber(int f)
         same(f, "what its call will return", fiber->verdict, model->verdict);
     if (model->state == REF_DONE)
         return;
-    same(f, "what reaches it", fiber->life->scope->reach, ref_reach(model));
+    same(f, "what reaches it", fiber->life->scope->reach,
+         ref_reach(&world.ref, f));
     same(f, "its nearest deadline", fiber->life->scope->nearest,
-         ref_nearest(model));
+         ref_nearest(&world.ref, f));
     same(f, "whether it has to look closer",
-         (fiber->attention & PX_LOOK_FIRED) != 0, ref_reach(model) != 0);
+         (fiber->attention & PX_LOOK_FIRED) != 0,
+         ref_reach(&world.ref, f) != 0);
 }
 
 /* Links, both ways; who is in the queue is parked. */
@@ -173,27 +183,53 @@ static void compare_ids(const px_fid *ids, size_t n, uint32_t kinds,
 
 static void compare_objects(void)
 {
-    px_fid ids[REF_FIBERS];
+    px_fid ids[REF_ALL];
     px_fid owner = px_mutex_owner(&world.mutex);
     size_t n;
 
     same(-1, "the count", px_sem_count(&world.sem), world.ref.count);
     same(-1, "the limit", px_sem_limit(&world.sem),
          world.ref.bounded ? world.ref.limit : PX_SEM_UNBOUNDED);
-    n = px_sem_waiter_ids(&world.sem, ids, REF_FIBERS);
+    n = px_sem_waiter_ids(&world.sem, ids, REF_ALL);
     compare_ids(ids, n, 1u << REF_SEM | 1u << REF_AVAILABLE, "semaphore");
     check_queue(&world.sem.waiters, "semaphore");
     check_queue(&world.sem.passed, "semaphore, passed over,");
     same(-1, "the owner", owner,
          world.ref.owner < 0 ? PX_NO_FIBER : world.fibers[world.ref.owner]->id);
-    n = px_mutex_waiter_ids(&world.mutex, ids, REF_FIBERS);
+    n = px_mutex_waiter_ids(&world.mutex, ids, REF_ALL);
     compare_ids(ids, n, 1u << REF_MUTEX, "mutex");
     check_queue(&world.mutex.waiters, "mutex");
     same(-1, "the waitgroup's count", px_waitgroup_count(&world.wg),
          world.ref.members);
-    n = px_waitgroup_waiter_ids(&world.wg, ids, REF_FIBERS);
+    n = px_waitgroup_waiter_ids(&world.wg, ids, REF_ALL);
     compare_ids(ids, n, 1u << REF_WAITGROUP, "waitgroup");
     check_queue(&world.wg.waiters, "waitgroup");
+}
+
+static void compare_group(int g)
+{
+    const struct ref_fiber *model = &world.ref.fibers[g];
+    const px_group *group = &world.groups[g];
+    const struct px_waiter *w = group->spawners.head;
+
+    same(g, "whether its group is open", group->scope.fiber != NULL,
+         model->group != 0);
+    check_queue(&group->spawners, "group");
+    if (!model->group)
+        return;
+    same(g, "how many its group counts", group->running, model->running);
+    same(g, "its group's limit", group->limit, model->most);
+    same(g, "its group's failure", group->failure, model->failure);
+    for (int f = ref_queued(&world.ref, REF_PLACE, 0); f >= 0;
+         f = ref_queued(&world.ref, REF_PLACE, world.ref.fibers[f].place)) {
+        if (world.ref.fibers[f].want != g)
+            continue;
+        if (!w || px__waiter_fiber(w) != world.fibers[f])
+            fail("fiber %d does not wait for a place in its turn", f);
+        w = w->next;
+    }
+    if (w)
+        fail("somebody waits for a place in the group of fiber %d", g);
 }
 
 /* Those that are ready, in the order in which they became so. */
@@ -218,6 +254,8 @@ static void compare(const px_loop *loop)
 
     for (int f = 0; f < world.ref.n; f++)
         compare_fiber(f);
+    for (int f = 0; f < world.program->fibers; f++)
+        compare_group(f);
     compare_objects();
     same(-1, "the next timer", top ? top->when : PX_FOREVER,
          ref_next_timer(&world.ref));
@@ -282,15 +320,17 @@ static uint64_t world_state(void)
 
 size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
 {
-    px_fiber *others[REF_FIBERS];
-    int who[REF_FIBERS + 1];
+    px_fiber *others[REF_ALL];
+    int who[REF_ALL + 1];
     size_t driver = n, count = 0, chosen, timers;
 
     tally.choices++;
     if (!world.driver) /* it is about to begin */
         return 0;
-    if (loop->now > world.ref.now)
+    if (world.ticked)
         ref_time(&world.ref, loop->now);
+    world.ticked = false;
+    loop->countdown = 1 << 30; /* timers fire when that is chosen */
     for (size_t i = 0; i < n; i++) {
         if (ready[i] == world.driver) {
             driver = i;
@@ -308,7 +348,8 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
     chosen = count + timers > 1
                  ? choose(world.chooser, count + timers, who, world_state)
                  : 0;
-    if (chosen == count)
+    world.ticked = chosen == count;
+    if (world.ticked)
         return n;
     ref_resume(&world.ref, who[chosen]);
     return chosen < driver ? chosen : chosen + 1;
@@ -376,6 +417,12 @@ static int wait_for_group(int f, int64_t n)
     return code;
 }
 
+static px_scope *scope_at(int f, int s)
+{
+    return s == world.ref.fibers[f].group ? &world.groups[f].scope
+                                          : &world.scopes[f][s];
+}
+
 static int enter(int f, int64_t ticks)
 {
     int depth = world.ref.fibers[f].depth;
@@ -393,7 +440,7 @@ static int leave(int f)
 
     if (depth == 1)
         return 0;
-    return at_once(f, px_scope_leave(&world.scopes[f][depth - 1]),
+    return at_once(f, px_scope_leave(scope_at(f, depth - 1)),
                    ref_leave(&world.ref, f));
 }
 
@@ -418,7 +465,7 @@ static int shield(int f)
     if (s == 0)
         return 0;
     ref_shield(&world.ref, f, s, on);
-    return at_once(f, px_scope_shield(&world.scopes[f][s], on), 0);
+    return at_once(f, px_scope_shield(scope_at(f, s), on), 0);
 }
 
 static int cancel_scope(int f, int s)
@@ -426,7 +473,7 @@ static int cancel_scope(int f, int s)
     if (s < 1 || s >= world.ref.fibers[f].depth)
         return 0;
     ref_fire(&world.ref, f, s, PX_ECANCELED);
-    return at_once(f, px_scope_cancel(&world.scopes[f][s]), 0);
+    return at_once(f, px_scope_cancel(scope_at(f, s)), 0);
 }
 
 static int cancel(int f)
@@ -517,9 +564,101 @@ static int close_sem(int f)
     return at_once(f, px_sem_close(&world.sem), 0);
 }
 
+/* -- groups -- */
+
+static int spawn_child(int f, int g, int kind);
+
+/* What children do, by kind. */
+static int child_of_kind(int f, int kind)
+{
+    switch (kind) {
+    case 1:
+        return sleep_for(f, 1);
+    case 2: /* fails, and is not asked why */
+        (void)sleep_for(f, 1);
+        return -77;
+    case 3:
+        return down(f, 1) ? PX_EBUSY : up(f, 1);
+    case 4: /* takes its time */
+        (void)sleep_for(f, 3);
+        return 0;
+    case 5:
+        return spawn_child(f, world.ref.fibers[f].parent, 1);
+    case 6: /* times out on its own account */
+        return within(f, 0, sleep_for, 1);
+    default:
+        return 0;
+    }
+}
+
+static int child_body(void *arg)
+{
+    int f = world.ref.n - 1, code;
+
+    (void)arg;
+    world.fibers[f] = px_self();
+    code = child_of_kind(f, world.ref.fibers[f].kind);
+    note_trace(code);
+    ref_group_ended(&world.ref, f, code);
+    return code;
+}
+
+/* How many children there are, or may come to be. */
+static int expected(void)
+{
+    int n = world.ref.n;
+
+    for (int f = 0; f < world.ref.n; f++)
+        n += world.ref.fibers[f].on == REF_PLACE;
+    return n;
+}
+
+static int spawn_child(int f, int g, int kind)
+{
+    int code;
+
+    if (!world.ref.fibers[g].group || expected() >= REF_ALL)
+        return 0;
+    ref_group_spawn(&world.ref, f, g, kind);
+    code = px_group_spawn(&world.groups[g], child_body, NULL);
+    returned(f, code);
+    return code;
+}
+
+static int open_group(int f)
+{
+    struct ref_fiber *model = &world.ref.fibers[f];
+
+    if (model->group || model->depth == REF_SCOPES)
+        return 0;
+    ref_group_open(&world.ref, f);
+    return at_once(f, px_group_open(&world.groups[f]), 0);
+}
+
+static int wait_for_children(int f)
+{
+    int code;
+
+    ref_group_wait(&world.ref, f);
+    code = px_group_wait(&world.groups[f]);
+    returned(f, code);
+    return code;
+}
+
+static int cancel_group(int f)
+{
+    int group = world.ref.fibers[f].group;
+
+    if (group)
+        ref_fire(&world.ref, f, group, PX_ECANCELED);
+    return at_once(f, px_group_cancel(&world.groups[f]), group ? 0 : PX_EINVAL);
+}
+
 static int other(int f, int n)
 {
-    return (f + n + world.ref.n) % world.ref.n;
+    int fibers = world.program->fibers;
+
+    return (f + n + fibers) % fibers;
 }
 
 /* Each statement makes the call of the model first. */
@@ -586,6 +725,20 @@ static int perform(int f, char what, int n)
         return sleep_for(f, n);
     case 'S':
         return within(f, 9, sleep_shielded, n);
+    case 'g':
+        return open_group(f);
+    case 'G':
+        return spawn_child(f, f, n);
+    case 'q':
+        return wait_for_children(f);
+    case 'h':
+        return cancel_group(other(f, n));
+    case 'I':
+        f = other(f, 1);
+        /* fall through */
+    case 'i':
+        should = ref_group_limit(ref, f, n);
+        return at_once(f, px_group_set_limit(&world.groups[f], n), should);
     case 'y':
         return yield(f);
     case 'p':
@@ -598,8 +751,12 @@ static int perform(int f, char what, int n)
 /* Leave nothing behind but what was done to the objects on purpose. */
 static void tidy_up(int f)
 {
-    while (world.ref.fibers[f].depth > 1)
-        (void)leave(f);
+    while (world.ref.fibers[f].depth > 1) {
+        if (world.ref.fibers[f].group == world.ref.fibers[f].depth - 1)
+            (void)wait_for_children(f);
+        else
+            (void)leave(f);
+    }
     if (world.ref.owner == f)
         (void)perform(f, 'U', 0);
     if (world.held[f] > 0 && !world.ref.bounded)
@@ -667,6 +824,12 @@ static void relieve(void)
             -1, px_waitgroup_add(&world.wg, -px_waitgroup_count(&world.wg)),
             should);
     }
+    for (int f = 0; f < world.program->fibers; f++) {
+        if (!ref->fibers[f].group)
+            continue;
+        should = ref_group_limit(ref, f, 100);
+        (void)at_once(f, px_group_set_limit(&world.groups[f], 100), should);
+    }
     for (int f = 0; f < ref->n; f++) {
         if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
             (void)cancel_scope(f, ref->fibers[f].depth - 1);
@@ -679,7 +842,7 @@ static void finish(void)
 {
     px_loop *loop = world.driver->loop;
 
-    for (int f = 0; f < world.ref.n; f++)
+    for (int f = 0; f < world.program->fibers; f++)
         (void)at_once(f, px_await(world.fibers[f], NULL), 0);
     same(-1, "how many fibers there are", (int64_t)loop->alive, 1);
     if (!px__heap_is_empty(&loop->timers))
@@ -698,6 +861,7 @@ static void play_path(void)
     world.ref.now = start;
     memset(world.at, 0, sizeof(world.at));
     memset(world.held, 0, sizeof(world.held));
+    memset(world.groups, 0, sizeof(world.groups));
     if (program->bounded)
         (void)px_sem_init_bounded(&world.sem, program->permits);
     else
@@ -775,5 +939,5 @@ bool program_parse(struct program *program, const char *text)
                 end++;
         }
     }
-    return *end == '\0' && program->fibers > 0;
+    return *end == '\0';
 }

@@ -12,35 +12,70 @@ void ref_init(struct ref *ref, int n, int64_t count, bool bounded)
     ref->limit = ref->count;
     ref->bounded = bounded;
     ref->owner = -1;
-    for (int f = 0; f < n; f++) {
+    for (int f = 0; f < REF_ALL; f++) {
         ref->fibers[f].timer = PX_FOREVER;
         ref->fibers[f].depth = 1;
+        ref->fibers[f].parent = -1;
         ref->fibers[f].scopes[0].deadline = PX_FOREVER;
     }
 }
 
+/* The scopes around a fiber, outermost first: its parent's up to the group, and
+ * its own. How many. */
+static int around(const struct ref *ref, int f, const struct ref_scope **out)
+{
+    const struct ref_fiber *fiber = &ref->fibers[f];
+    int n = 0;
+
+    if (fiber->parent >= 0) {
+        const struct ref_fiber *parent = &ref->fibers[fiber->parent];
+
+        n = around(ref, fiber->parent, out) - parent->depth + fiber->within + 1;
+    }
+    for (int s = 0; s < fiber->depth; s++)
+        out[n++] = &fiber->scopes[s];
+    return n;
+}
+
 /* The outermost that has fired decides; a shield keeps out what is outside. */
-int ref_reach(const struct ref_fiber *f)
+static int reach_of(const struct ref_scope *const *scopes, int n)
 {
     int code = 0;
 
-    for (int s = 0; s < f->depth; s++) {
-        if (f->scopes[s].shield)
+    for (int s = 0; s < n; s++) {
+        if (scopes[s]->shield)
             code = 0;
         if (!code)
-            code = f->scopes[s].status;
+            code = scopes[s]->status;
     }
     return code;
 }
 
-/* The next deadline to come: those outside a shield fire, too. */
-int64_t ref_nearest(const struct ref_fiber *f)
+int ref_reach(const struct ref *ref, int f)
 {
+    const struct ref_scope *scopes[REF_ALL * REF_SCOPES];
+
+    return reach_of(scopes, around(ref, f, scopes));
+}
+
+int ref_reach_at(const struct ref *ref, int f, int scope)
+{
+    const struct ref_scope *scopes[REF_ALL * REF_SCOPES];
+    int n = around(ref, f, scopes);
+
+    return reach_of(scopes, n - ref->fibers[f].depth + scope + 1);
+}
+
+/* The next deadline to come: those outside a shield fire, too. */
+int64_t ref_nearest(const struct ref *ref, int f)
+{
+    const struct ref_scope *scopes[REF_ALL * REF_SCOPES];
+    int n = around(ref, f, scopes);
     int64_t nearest = PX_FOREVER;
 
-    for (int s = 0; s < f->depth; s++) {
-        if (!f->scopes[s].status && f->scopes[s].deadline < nearest)
-            nearest = f->scopes[s].deadline;
+    for (int s = 0; s < n; s++) {
+        if (!scopes[s]->status && scopes[s]->deadline < nearest)
+            nearest = scopes[s]->deadline;
     }
     return nearest;
 }
@@ -59,7 +94,7 @@ void ref_ready(struct ref *ref, int f, int verdict)
 static void arm(struct ref *ref, int f)
 {
     struct ref_fiber *fiber = &ref->fibers[f];
-    int64_t when = ref_nearest(fiber);
+    int64_t when = ref_nearest(ref, f);
 
     if (fiber->on == REF_SLEEP && fiber->want < when)
         when = fiber->want;
@@ -75,7 +110,7 @@ void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want)
     fiber->state = REF_PARKED;
     fiber->on = on;
     fiber->want = want;
-    fiber->queued = on != REF_SLEEP;
+    fiber->queued = on != REF_SLEEP && on != REF_CHILDREN;
     fiber->place = ++ref->orders;
     arm(ref, f);
 }
@@ -105,15 +140,31 @@ void ref_interrupt(struct ref *ref, int f, int code)
         ref_sem_serve(ref);
 }
 
-/* After any change to the scopes of a fiber. */
-static void settle(struct ref *ref, int f)
+static bool is_within(const struct ref *ref, int f, int p, int scope)
 {
-    if (ref->fibers[f].state != REF_PARKED)
-        return;
-    if (ref_reach(&ref->fibers[f]))
-        ref_interrupt(ref, f, ref_reach(&ref->fibers[f]));
-    else
-        arm(ref, f);
+    while (f != p && ref->fibers[f].parent >= 0) {
+        if (ref->fibers[f].parent == p)
+            return ref->fibers[f].within >= scope;
+        f = ref->fibers[f].parent;
+    }
+    return f == p;
+}
+
+/* After a change to a scope: those inside of it, in the order of their ids,
+ * which is that of their numbers. */
+static void settle(struct ref *ref, int p, int scope)
+{
+    for (int f = 0; f < ref->n; f++) {
+        int code;
+
+        if (ref->fibers[f].state != REF_PARKED || !is_within(ref, f, p, scope))
+            continue;
+        code = ref_reach(ref, f);
+        if (code && ref->fibers[f].on != REF_CHILDREN)
+            ref_interrupt(ref, f, code);
+        else
+            arm(ref, f);
+    }
 }
 
 void ref_fire(struct ref *ref, int f, int scope, int code)
@@ -123,18 +174,29 @@ void ref_fire(struct ref *ref, int f, int scope, int code)
     if (ref->fibers[f].state == REF_DONE || s->status)
         return;
     s->status = code;
-    settle(ref, f);
+    settle(ref, f, scope);
 }
 
+/* Every scope around it that is due: those inside the outermost change. */
 static void fire_due(struct ref *ref, int f)
 {
-    struct ref_fiber *fiber = &ref->fibers[f];
+    int p = f, top = ref->fibers[f].depth - 1, outermost = -1, scope = 0;
 
-    for (int s = 0; s < fiber->depth; s++) {
-        if (!fiber->scopes[s].status && fiber->scopes[s].deadline <= ref->now)
+    while (p >= 0) {
+        struct ref_fiber *fiber = &ref->fibers[p];
+
+        for (int s = top; s >= 0; s--) {
+            if (fiber->scopes[s].status || fiber->scopes[s].deadline > ref->now)
+                continue;
             fiber->scopes[s].status = PX_ETIMEDOUT;
+            outermost = p;
+            scope = s;
+        }
+        top = fiber->within;
+        p = fiber->parent;
     }
-    settle(ref, f);
+    if (outermost >= 0)
+        settle(ref, outermost, scope);
 }
 
 int64_t ref_next_timer(const struct ref *ref)
@@ -173,9 +235,12 @@ void ref_time(struct ref *ref, int64_t now)
 
         fiber->timer = PX_FOREVER;
         fire_due(ref, f);
-        if (fiber->state == REF_PARKED && fiber->on == REF_SLEEP &&
-            fiber->want <= now)
+        if (fiber->state != REF_PARKED)
+            continue;
+        if (fiber->on == REF_SLEEP && fiber->want <= now)
             ref_ready(ref, f, 0);
+        else
+            arm(ref, f);
     }
 }
 
@@ -189,28 +254,30 @@ void ref_resume(struct ref *ref, int f)
     fiber->on = REF_NOTHING;
     if (on == REF_WAITGROUP && fiber->verdict == 0)
         ref_waitgroup_woken(ref, f);
+    if (on == REF_PLACE && fiber->verdict == 0)
+        ref_group_placed(ref, f);
+    if (on == REF_LOOK)
+        ref_group_wait_on(ref, f);
+    if (on == REF_CHILDREN)
+        ref_group_over(ref, f);
 }
 
 bool ref_point(struct ref *ref, int f)
 {
-    struct ref_fiber *fiber = &ref->fibers[f];
-
-    fiber->verdict = ref_reach(fiber);
-    return fiber->verdict == 0;
+    ref->fibers[f].verdict = ref_reach(ref, f);
+    return ref->fibers[f].verdict == 0;
 }
 
 /* Before a fiber parks it looks at the clock. If it is too late, the others
  * have their turn all the same. */
 bool ref_may_park(struct ref *ref, int f)
 {
-    struct ref_fiber *fiber = &ref->fibers[f];
-
     if (!ref_point(ref, f))
         return false;
     fire_due(ref, f);
-    if (!ref_reach(fiber))
+    if (!ref_reach(ref, f))
         return true;
-    ref_ready(ref, f, ref_reach(fiber));
+    ref_ready(ref, f, ref_reach(ref, f));
     return false;
 }
 
@@ -228,13 +295,15 @@ int ref_leave(struct ref *ref, int f)
 {
     struct ref_fiber *fiber = &ref->fibers[f];
 
-    return fiber->depth > 1 ? fiber->scopes[--fiber->depth].status : PX_EINVAL;
+    if (fiber->depth == 1 || fiber->group == fiber->depth - 1)
+        return PX_EINVAL;
+    return fiber->scopes[--fiber->depth].status;
 }
 
 void ref_shield(struct ref *ref, int f, int scope, bool on)
 {
     ref->fibers[f].scopes[scope].shield = on;
-    settle(ref, f);
+    settle(ref, f, scope);
 }
 
 void ref_sleep(struct ref *ref, int f, int64_t time)

@@ -20,7 +20,7 @@
 
 #include <parataxis/parataxis.h>
 
-enum { REF_FIBERS = 6, REF_SCOPES = 5 };
+enum { REF_FIBERS = 6, REF_ALL = 24, REF_SCOPES = 5 };
 
 enum ref_state { REF_RUNNING, REF_READY, REF_PARKED, REF_DONE };
 
@@ -30,7 +30,10 @@ enum ref_wait {
     REF_SEM,
     REF_AVAILABLE,
     REF_MUTEX,
-    REF_WAITGROUP
+    REF_WAITGROUP,
+    REF_PLACE,    /* in a group, to spawn a child */
+    REF_CHILDREN, /* their end; does not end early */
+    REF_LOOK      /* before it waits for them */
 };
 
 struct ref_scope {
@@ -46,18 +49,23 @@ struct ref_fiber {
     enum ref_wait on;
     bool queued;    /* or taken out of the queue by remove_waiter */
     uint64_t place; /* in the queue: in this order */
-    int64_t want;   /* permits, or when to wake */
+    int64_t want;   /* permits, or when to wake, or whose group */
     int64_t timer;  /* PX_FOREVER: not armed */
     uint64_t armed; /* in this order */
     int depth;      /* scopes[0] is around the body */
     struct ref_scope scopes[REF_SCOPES];
+    int parent, within; /* a child: whose, and in which of its scopes */
+    int kind;           /* what a child does; of a spawner: is to do */
+    int group;          /* its own: which scope; 0: none */
+    int64_t running, most;
+    int failure;
 };
 
 struct ref {
     int n;
     int64_t now;
     uint64_t orders;
-    struct ref_fiber fibers[REF_FIBERS];
+    struct ref_fiber fibers[REF_ALL];
     int64_t count, limit; /* the semaphore */
     bool bounded, closed;
     int owner;       /* of the mutex; -1: nobody */
@@ -67,8 +75,10 @@ struct ref {
 void ref_init(struct ref *ref, int n, int64_t count, bool bounded);
 
 /* Fibers, scopes and time: ref.c. */
-int ref_reach(const struct ref_fiber *f);
-int64_t ref_nearest(const struct ref_fiber *f);
+int ref_reach(const struct ref *ref, int f);
+/* What reaches into that scope of it. */
+int ref_reach_at(const struct ref *ref, int f, int scope);
+int64_t ref_nearest(const struct ref *ref, int f);
 int64_t ref_next_timer(const struct ref *ref);
 void ref_ready(struct ref *ref, int f, int verdict);
 /* True: go on, and perhaps wait. False: the call is over. */
@@ -105,5 +115,16 @@ int ref_mutex_unlock(struct ref *ref, int f);
 int ref_waitgroup_add(struct ref *ref, int64_t n);
 void ref_waitgroup_wait(struct ref *ref, int f);
 void ref_waitgroup_woken(struct ref *ref, int f);
+
+/* Groups: ref_group.c. A fiber has one at most, and `g` says whose it is. */
+void ref_group_open(struct ref *ref, int f);
+/* A child is there if there is one fiber more; it runs, and f is ready. */
+void ref_group_spawn(struct ref *ref, int f, int g, int kind);
+void ref_group_placed(struct ref *ref, int f);
+void ref_group_ended(struct ref *ref, int f, int result);
+void ref_group_wait(struct ref *ref, int f);
+void ref_group_wait_on(struct ref *ref, int f);
+void ref_group_over(struct ref *ref, int f);
+int ref_group_limit(struct ref *ref, int f, int64_t most);
 
 #endif
