@@ -46,7 +46,8 @@ class Builder:
         self.args = args
         self.work = work
         self.sources = args.sources.split(",")
-        self.models = sorted(args.model.glob("*.c"))
+        self.models = sorted(set(args.model.glob("*.c")) -
+                             {args.model / "fuzz.c"})
         self.compile(args.source, self.sources, work / "plain")
         for source in self.models:
             self.compile_one(args.source, source, work / "plain")

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* compare.c - the library beside its model: all that can be seen of it. */
+#include "world.h"
+
+#include "base/heap.h"
+
+static void compare_fiber(int f)
+{
+    static const uint8_t states[] = {PX_STATE_RUNNING, PX_STATE_READY,
+                                     PX_STATE_PARKED, PX_STATE_DONE};
+    const struct ref_fiber *model = &world.ref.fibers[f];
+    const px_fiber *fiber = world.fibers[f];
+    bool armed = fiber->flags & PX_FIBER_TIMED;
+
+    if (model->state == REF_DONE && model->parent >= 0)
+        return; /* its record may be another's */
+    same(f, "its state", fiber->state, states[model->state]);
+    same(f, "whether its timer is armed", armed,
+         model->state == REF_PARKED && model->timer != PX_FOREVER);
+    if (armed)
+        same(f, "when its timer is due", fiber->life->timer.when, model->timer);
+    if (model->state == REF_READY && model->on != REF_NOTHING)
+        same(f, "what its call will return", fiber->verdict, model->verdict);
+    if (model->state == REF_DONE)
+        return;
+    same(f, "what reaches it", fiber->life->scope->reach,
+         ref_reach(&world.ref, f));
+    same(f, "its nearest deadline", fiber->life->scope->nearest,
+         ref_nearest(&world.ref, f));
+    same(f, "whether it has to look closer",
+         (fiber->attention & PX_LOOK_FIRED) != 0,
+         ref_reach(&world.ref, f) != 0);
+}
+
+/* Links, both ways; who is in the queue is parked. */
+static void check_queue(const px_waitq *queue, const char *what)
+{
+    const struct px_waiter *last = NULL;
+
+    for (const struct px_waiter *w = queue->head; w; w = w->next) {
+        if (w->prev != last || w->queue != queue)
+            fail("the queue of the %s is torn", what);
+        if (px__waiter_fiber(w)->state != PX_STATE_PARKED)
+            fail("who waits for the %s is not parked", what);
+        last = w;
+    }
+    if (queue->tail != last)
+        fail("the queue of the %s has another end", what);
+}
+
+static void compare_ids(const px_fid *ids, size_t n, uint32_t kinds,
+                        const char *what)
+{
+    uint64_t place = 0;
+
+    for (size_t i = 0;; i++) {
+        int next = -1;
+
+        for (int on = 0; on <= REF_WAITGROUP; on++) {
+            int f = kinds & 1u << on
+                        ? ref_queued(&world.ref, (enum ref_wait)on, place)
+                        : -1;
+
+            if (f >= 0 && (next < 0 || world.ref.fibers[f].place <
+                                           world.ref.fibers[next].place))
+                next = f;
+        }
+        if (next < 0 || i >= n) {
+            if (next >= 0 || i < n)
+                fail("%zu wait for the %s: not so many", n, what);
+            return;
+        }
+        if (ids[i] != world.fibers[next]->id)
+            fail("number %zu in the queue of the %s should be fiber %d", i,
+                 what, next);
+        place = world.ref.fibers[next].place;
+    }
+}
+
+static void compare_objects(void)
+{
+    px_fid ids[REF_ALL];
+    px_fid owner = px_mutex_owner(&world.mutex);
+    size_t n;
+
+    same(-1, "the count", px_sem_count(&world.sem), world.ref.count);
+    same(-1, "the limit", px_sem_limit(&world.sem),
+         world.ref.bounded ? world.ref.limit : PX_SEM_UNBOUNDED);
+    n = px_sem_waiter_ids(&world.sem, ids, REF_ALL);
+    compare_ids(ids, n, 1u << REF_SEM | 1u << REF_AVAILABLE, "semaphore");
+    check_queue(&world.sem.waiters, "semaphore");
+    check_queue(&world.sem.passed, "semaphore, passed over,");
+    same(-1, "the owner", owner,
+         world.ref.owner < 0 ? PX_NO_FIBER : world.fibers[world.ref.owner]->id);
+    n = px_mutex_waiter_ids(&world.mutex, ids, REF_ALL);
+    compare_ids(ids, n, 1u << REF_MUTEX, "mutex");
+    check_queue(&world.mutex.waiters, "mutex");
+    same(-1, "the waitgroup's count", px_waitgroup_count(&world.wg),
+         world.ref.members);
+    n = px_waitgroup_waiter_ids(&world.wg, ids, REF_ALL);
+    compare_ids(ids, n, 1u << REF_WAITGROUP, "waitgroup");
+    check_queue(&world.wg.waiters, "waitgroup");
+}
+
+static void compare_group(int g)
+{
+    const struct ref_fiber *model = &world.ref.fibers[g];
+    const px_group *group = &world.groups[g];
+    const struct px_waiter *w = group->spawners.head;
+
+    same(g, "whether its group is open", group->scope.fiber != NULL,
+         model->group != 0);
+    check_queue(&group->spawners, "group");
+    if (!model->group)
+        return;
+    same(g, "how many its group counts", group->running, model->running);
+    same(g, "its group's limit", group->limit, model->most);
+    same(g, "its group's failure", group->failure, model->failure);
+    for (int f = ref_queued(&world.ref, REF_PLACE, 0); f >= 0;
+         f = ref_queued(&world.ref, REF_PLACE, world.ref.fibers[f].place)) {
+        if (world.ref.fibers[f].want != g)
+            continue;
+        if (!w || px__waiter_fiber(w) != world.fibers[f])
+            fail("fiber %d does not wait for a place in its turn", f);
+        w = w->next;
+    }
+    if (w)
+        fail("somebody waits for a place in the group of fiber %d", g);
+}
+
+/* Those that are ready, in the order in which they became so. */
+void compare_ready(px_fiber *const *ready, const int *who, size_t n)
+{
+    uint64_t last = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct ref_fiber *model = &world.ref.fibers[who[i]];
+
+        if (ready[i]->state != PX_STATE_READY || model->state != REF_READY)
+            fail("fiber %d is in the run queue, and not ready", who[i]);
+        if (model->since < last)
+            fail("fiber %d is ready before its turn", who[i]);
+        last = model->since;
+    }
+}
+
+void compare(const px_loop *loop)
+{
+    const struct px_heap_node *top = px__heap_top(&loop->timers);
+
+    for (int f = 0; f < world.ref.n; f++)
+        compare_fiber(f);
+    for (int f = 0; f < world.program->fibers; f++)
+        compare_group(f);
+    compare_objects();
+    same(-1, "the next timer", top ? top->when : PX_FOREVER,
+         ref_next_timer(&world.ref));
+}
