@@ -72,6 +72,19 @@ size_t (*px__seam_pick)(px_loop *loop, px_fiber *const *ready, size_t n);
 
 static void run_timers(px_loop *loop);
 
+static void do_first(px_loop *loop, size_t what)
+{
+    if (what == PX_SEAM_POLL) {
+        px__poller_wait(&loop->poller, loop, 0);
+    } else if (what == PX_SEAM_DELIVER) {
+        px__inbox_deliver(loop);
+    } else {
+        if (loop->now < px__heap_top(&loop->timers)->when)
+            loop->now = px__heap_top(&loop->timers)->when;
+        run_timers(loop);
+    }
+}
+
 static px_fiber *pop_picked(px_loop *loop)
 {
     struct px_queue *queue = &loop->queues[1];
@@ -85,18 +98,17 @@ static px_fiber *pop_picked(px_loop *loop)
         if (n == 0)
             return NULL;
         at = px__seam_pick(loop, ready, n);
-        if (at < n) {
-            if (at > 0)
-                ready[at - 1]->next = ready[at]->next;
-            else
-                queue->head = ready[0]->next;
-            if (queue->tail == ready[at])
-                queue->tail = at > 0 ? ready[at - 1] : NULL;
-            return ready[at];
+        if (at >= n) {
+            do_first(loop, at - n);
+            continue;
         }
-        if (loop->now < px__heap_top(&loop->timers)->when)
-            loop->now = px__heap_top(&loop->timers)->when;
-        run_timers(loop);
+        if (at > 0)
+            ready[at - 1]->next = ready[at]->next;
+        else
+            queue->head = ready[0]->next;
+        if (queue->tail == ready[at])
+            queue->tail = at > 0 ? ready[at - 1] : NULL;
+        return ready[at];
     }
 }
 #endif

@@ -164,9 +164,14 @@ bool px__is_stalled(px_loop *loop);
 
 #if defined(PX_TESTING)
 /* The seam: in the test build, who explores schedules says who is next, of those
- * that are ready, in the order in which they became so. An answer of `n` or more
- * lets the virtual clock go on to the next timer instead, and asks again. Set
- * it before the run; NULL: the run queue. */
+ * that are ready, in the order in which they became so. An answer of n + ... does
+ * something else first, and asks again. Set it before the run; NULL: the run
+ * queue. */
+enum {
+    PX_SEAM_TIME,   /* the virtual clock goes on to the next timer */
+    PX_SEAM_POLL,   /* look at the descriptors */
+    PX_SEAM_DELIVER /* take what other threads have brought */
+};
 #define PX_SEAM_MOST 64
 extern size_t (*px__seam_pick)(px_loop *loop, px_fiber *const *ready, size_t n);
 /* Let whoever is picked run next; it may be the caller. */

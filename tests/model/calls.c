@@ -24,6 +24,10 @@
  *                                    I N  the same for the next fiber's
  *   G N  px_group_spawn: a child of kind N (see child_body)
  *   q    px_group_wait               h N  px_group_cancel: of the fiber N on
+ *   f    px_wait_fd                  F    it becomes readable
+ *   v    it is read                  X    px_close, and opened again
+ *                                    Y    close, and opened again
+ *   o    px_offload                  j N  what the fiber N on has there returns
  */
 #include "world.h"
 
@@ -316,7 +320,7 @@ int perform(int f, char what, int n)
     case 'p':
         return check(f);
     default:
-        fail("no such call: %c", what);
+        return perform_outside(f, what, n);
     }
 }
 

@@ -77,6 +77,29 @@ static void compare_ids(const px_fid *ids, size_t n, uint32_t kinds,
     }
 }
 
+/* Those that wait for the descriptor are in one queue, whose owner is nobody
+ * else's business. */
+static void compare_outside(const px_loop *loop)
+{
+    const struct px_waiter *w = NULL;
+    int64_t waits = 0, calls = 0;
+
+    for (int f = ref_queued(&world.ref, REF_FD, 0); f >= 0;
+         f = ref_queued(&world.ref, REF_FD, world.ref.fibers[f].place)) {
+        if (waits++ == 0) {
+            check_queue(world.fibers[f]->waiter.queue, "descriptor");
+            w = world.fibers[f]->waiter.queue->head;
+        }
+        if (!w || px__waiter_fiber(w) != world.fibers[f])
+            fail("fiber %d does not wait for the descriptor in its turn", f);
+        w = w->next;
+    }
+    for (int f = 0; f < world.ref.n; f++)
+        calls += world.ref.fibers[f].job != REF_NO_JOB;
+    same(-1, "how many wait for descriptors", (int64_t)loop->io_waits, waits);
+    same(-1, "how many are offloaded", (int64_t)loop->offloads, calls);
+}
+
 static void compare_objects(void)
 {
     px_fid ids[REF_ALL];
@@ -153,6 +176,7 @@ void compare(const px_loop *loop)
     for (int f = 0; f < world.program->fibers; f++)
         compare_group(f);
     compare_objects();
+    compare_outside(loop);
     same(-1, "the next timer", top ? top->when : PX_FOREVER,
          ref_next_timer(&world.ref));
 }

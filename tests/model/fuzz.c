@@ -13,7 +13,7 @@
 #include "play.h"
 #include "scheduler.h"
 
-static const char letters[] = "dDtwualkrLMTUANWVexsCOczSypgGqhi";
+static const char letters[] = "dDtwualkrLMTUANWVexsCOczSypgGqhifFvXYoj";
 
 static struct chooser chooser;
 static struct program program;
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    px_run_options options = {.clock = PX_CLOCK_VIRTUAL};
+    px_run_options options = {.clock = PX_CLOCK_VIRTUAL, .offload_threads = 2};
 
     px__seam_pick = play_pick;
     if (make(data, size))

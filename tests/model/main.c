@@ -70,6 +70,14 @@ static const struct suite {
      "1/g0,i1/",
      {"G1", "G6", "q0", "I2", "h1", "c1", "s0"},
      "g0 g0 i1 i1 i2 G0 G1 G1 G2 G4 G5 G6 q0 I1 I2 h1 c1 s0 e1 x0 z1"},
+    {"descriptor",
+     "0",
+     {"f0", "F0", "v0", "X0", "Y0", "e1", "c1"},
+     "f0 f0 f0 F0 F0 v0 X0 Y0 e1 e2 x0 c1 C1 s0 z1 y0"},
+    {"offload",
+     "0",
+     {"o0", "o0", "j1", "j0", "e1", "c1", "s0"},
+     "o0 o0 o0 j1 j1 j2 j3 e1 e2 x0 c1 C1 s0 z1 y0"},
     {"sem_mutex",
      "1",
      {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
@@ -312,7 +320,8 @@ static void watch(void)
 
 static int run(int (*fn)(void *), void *arg)
 {
-    px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL};
+    px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL,
+                                  .offload_threads = 2};
 
     watch();
     px__seam_pick = play_pick;

@@ -62,19 +62,45 @@ void same(int f, const char *what, int64_t is, int64_t should)
 
 /* -- who is next -- */
 
+/* What was done instead of going on with a fiber, by the model. */
+static void follow(const px_loop *loop)
+{
+    if (world.did == PX_SEAM_TIME)
+        ref_time(&world.ref, loop->now);
+    else if (world.did == PX_SEAM_POLL)
+        ref_fd_poll(&world.ref);
+    else if (world.did == PX_SEAM_DELIVER)
+        ref_offload_deliver(&world.ref);
+    world.did = -1;
+}
+
+/* What can be done instead: how much, and what. */
+static size_t other_ways(const px_loop *loop, int *ways)
+{
+    size_t n = 0;
+
+    if (!px__heap_is_empty(&loop->timers))
+        ways[n++] = PX_SEAM_TIME;
+    if (ref_fd_reports(&world.ref))
+        ways[n++] = PX_SEAM_POLL;
+    if (ref_offload_brought(&world.ref))
+        ways[n++] = PX_SEAM_DELIVER;
+    return n;
+}
+
 size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
 {
     px_fiber *others[REF_ALL];
-    int who[REF_ALL + 1];
-    size_t driver = n, count = 0, chosen, timers;
+    int who[REF_ALL + 3], ways[3];
+    size_t driver = n, count = 0, chosen, more;
 
     tally.choices++;
     if (!world.driver) /* it is about to begin */
         return 0;
-    if (world.ticked)
-        ref_time(&world.ref, loop->now);
-    world.ticked = false;
-    loop->countdown = 1 << 30; /* timers fire when that is chosen */
+    follow(loop);
+    loop->countdown = 1 << 30; /* it looks around when that is chosen */
+    if (world.outside)
+        outside_settle(loop);
     for (size_t i = 0; i < n; i++) {
         if (ready[i] == world.driver) {
             driver = i;
@@ -85,16 +111,18 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
     }
     compare_ready(others, who, count);
     compare(loop);
-    timers = !px__heap_is_empty(&loop->timers);
-    who[count] = -1;
-    if (count + timers == 0)
+    more = other_ways(loop, ways);
+    for (size_t i = 0; i < more; i++)
+        who[count + i] = -1 - ways[i];
+    if (count + more == 0)
         return driver;
-    chosen = count + timers > 1
-                 ? choose(world.chooser, count + timers, who, world_state)
+    chosen = count + more > 1
+                 ? choose(world.chooser, count + more, who, world_state)
                  : 0;
-    world.ticked = chosen == count;
-    if (world.ticked)
-        return n;
+    if (chosen >= count) {
+        world.did = ways[chosen - count];
+        return n + (size_t)world.did;
+    }
     ref_resume(&world.ref, who[chosen]);
     return chosen < driver ? chosen : chosen + 1;
 }
@@ -144,6 +172,17 @@ static bool all_done(void)
     return true;
 }
 
+/* It was taken out of a queue, or waits for a file that may be closed. */
+static bool waits_in_vain(int f)
+{
+    const struct ref_fiber *fiber = &world.ref.fibers[f];
+
+    return fiber->state == REF_PARKED &&
+           (fiber->on == REF_FD ||
+            (!fiber->queued &&
+             (fiber->on == REF_SEM || fiber->on == REF_AVAILABLE)));
+}
+
 /* Nobody can go on. Holders have let go, so whoever still waits needs what the
  * program never gave: with that, all of them have to come to an end. */
 static void relieve(void)
@@ -173,10 +212,12 @@ static void relieve(void)
         should = ref_group_limit(ref, f, 100);
         (void)at_once(f, px_group_set_limit(&world.groups[f], 100), should);
     }
+    for (int f = 0; f < world.program->fibers; f++)
+        (void)finish_job(f);
     for (int f = 0; f < ref->n; f++) {
-        if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
+        if (waits_in_vain(f))
             (void)cancel_scope(f, ref->fibers[f].depth - 1);
-        if (ref->fibers[f].state == REF_PARKED && !ref->fibers[f].queued)
+        if (waits_in_vain(f))
             (void)cancel(f);
     }
 }
@@ -190,6 +231,8 @@ static void finish(void)
     same(-1, "how many fibers there are", (int64_t)loop->alive, 1);
     if (!px__heap_is_empty(&loop->timers))
         fail("a timer is left");
+    if (world.outside)
+        outside_end();
     (void)at_once(-1, px_sem_destroy(&world.sem), 0);
     (void)at_once(-1, px_mutex_destroy(&world.mutex), 0);
     (void)at_once(-1, px_waitgroup_destroy(&world.wg), 0);
@@ -202,6 +245,10 @@ static void play_path(void)
 
     ref_init(&world.ref, program->fibers, program->permits, program->bounded);
     world.ref.now = start;
+    world.ref.threads = 2;
+    world.did = -1;
+    if (world.outside)
+        outside_begin();
     memset(world.at, 0, sizeof(world.at));
     memset(world.held, 0, sizeof(world.held));
     memset(world.groups, 0, sizeof(world.groups));
@@ -232,6 +279,7 @@ void play(const struct program *program, struct chooser *chooser)
     world.program = program;
     world.chooser = chooser;
     world.driver = px_self();
+    world.outside = uses_outside(program);
     chooser_begin(chooser);
     do {
         play_path();

@@ -110,7 +110,7 @@ void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want)
     fiber->state = REF_PARKED;
     fiber->on = on;
     fiber->want = want;
-    fiber->queued = on != REF_SLEEP && on != REF_CHILDREN;
+    fiber->queued = on != REF_SLEEP && on != REF_CHILDREN && on != REF_OFFLOAD;
     fiber->place = ++ref->orders;
     arm(ref, f);
 }
@@ -160,7 +160,8 @@ static void settle(struct ref *ref, int p, int scope)
         if (ref->fibers[f].state != REF_PARKED || !is_within(ref, f, p, scope))
             continue;
         code = ref_reach(ref, f);
-        if (code && ref->fibers[f].on != REF_CHILDREN)
+        if (code && ref->fibers[f].on != REF_CHILDREN &&
+            ref_offload_ends_early(ref, f))
             ref_interrupt(ref, f, code);
         else
             arm(ref, f);
@@ -256,6 +257,8 @@ void ref_resume(struct ref *ref, int f)
         ref_waitgroup_woken(ref, f);
     if (on == REF_PLACE && fiber->verdict == 0)
         ref_group_placed(ref, f);
+    if (on == REF_FD && fiber->verdict == 0)
+        ref_fd_woken(ref, f);
     if (on == REF_LOOK)
         ref_group_wait_on(ref, f);
     if (on == REF_CHILDREN)

@@ -33,7 +33,9 @@ enum ref_wait {
     REF_WAITGROUP,
     REF_PLACE,    /* in a group, to spawn a child */
     REF_CHILDREN, /* their end; does not end early */
-    REF_LOOK      /* before it waits for them */
+    REF_LOOK,     /* before it waits for them */
+    REF_FD,
+    REF_OFFLOAD
 };
 
 struct ref_scope {
@@ -41,6 +43,8 @@ struct ref_scope {
     int status;
     bool shield;
 };
+
+enum ref_job { REF_NO_JOB, REF_WAITING, REF_STARTED, REF_FINISHED };
 
 struct ref_fiber {
     enum ref_state state;
@@ -59,6 +63,8 @@ struct ref_fiber {
     int group;          /* its own: which scope; 0: none */
     int64_t running, most;
     int failure;
+    uint64_t closings; /* of the descriptor, when it began to wait */
+    enum ref_job job;  /* what is offloaded */
 };
 
 struct ref {
@@ -70,6 +76,12 @@ struct ref {
     bool bounded, closed;
     int owner;       /* of the mutex; -1: nobody */
     int64_t members; /* the waitgroup's count */
+    bool readable;   /* the descriptor */
+    bool known;      /* to the poller, */
+    bool stale;      /* as another file, which was closed since, */
+    bool asked;      /* and is to be reported */
+    uint64_t closings;
+    int threads; /* for what is offloaded */
 };
 
 void ref_init(struct ref *ref, int n, int64_t count, bool bounded);
@@ -126,5 +138,17 @@ void ref_group_wait(struct ref *ref, int f);
 void ref_group_wait_on(struct ref *ref, int f);
 void ref_group_over(struct ref *ref, int f);
 int ref_group_limit(struct ref *ref, int f, int64_t most);
+
+/* A descriptor, and what is offloaded: ref_fd.c, ref_offload.c. */
+void ref_fd_wait(struct ref *ref, int f);
+void ref_fd_woken(struct ref *ref, int f);
+bool ref_fd_reports(const struct ref *ref);
+void ref_fd_poll(struct ref *ref);
+void ref_fd_close(struct ref *ref, bool told);
+void ref_offload(struct ref *ref, int f);
+bool ref_offload_ends_early(struct ref *ref, int f);
+int ref_offload_finish(struct ref *ref, int f);
+bool ref_offload_brought(const struct ref *ref);
+void ref_offload_deliver(struct ref *ref);
 
 #endif

@@ -55,5 +55,7 @@ uint64_t world_state(void)
     sum = mixed(sum, world.ref.count);
     sum = mixed(sum, world.ref.limit * 2 + world.ref.closed);
     sum = mixed(sum, world.ref.owner);
+    sum = mixed(sum, world.ref.readable * 8 + world.ref.known * 4 +
+                         world.ref.stale * 2 + world.ref.asked);
     return mixed(sum, world.ref.members);
 }

@@ -6,10 +6,20 @@
 #ifndef WORLD_H
 #define WORLD_H
 
+#include <semaphore.h>
+#include <stdatomic.h>
+
 #include "play.h"
 #include "scheduler.h"
 
 #define TICK INT64_C(1000)
+
+/* A call on another thread: it returns when it is told to. */
+struct offloaded {
+    sem_t go;
+    atomic_bool started;
+    int value;
+};
 
 struct world {
     struct ref ref;
@@ -21,7 +31,10 @@ struct world {
     px_group groups[REF_ALL];
     int at[REF_ALL];       /* the call that comes next */
     int64_t held[REF_ALL]; /* permits */
-    bool ticked;           /* the timers that were due have fired */
+    int did; /* PX_SEAM_...: what was done since the last choice; -1: nothing */
+    bool outside; /* the program uses what outside.c has */
+    int fd;       /* 0: none yet */
+    struct offloaded jobs[REF_FIBERS];
     px_sem sem;
     px_mutex mutex;
     px_waitgroup wg;
@@ -61,6 +74,15 @@ int sleep_for(int f, int64_t ticks);
 int within(int f, int64_t ticks, int (*call)(int f, int64_t n), int64_t n);
 int cancel_scope(int f, int s);
 int cancel(int f);
+/* Descriptors and offloaded calls: outside.c. Before a program's paths, before
+ * each, and between what was chosen and what is compared. */
+bool uses_outside(const struct program *program);
+void outside_begin(void);
+void outside_settle(px_loop *loop);
+void outside_end(void);
+int perform_outside(int f, char what, int n);
+int finish_job(int f);
+
 int open_group(int f);
 int spawn_child(int f, int g, int kind);
 int wait_for_children(int f);
