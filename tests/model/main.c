@@ -9,7 +9,7 @@
  *     model --traces                       a hash of what each suite does
  *
  * --seed N, --plain (exhaustive, without leaving out states that were seen),
- * --seconds N (a bound for --random), --as-it-is (what fails is not made
+ * --threads N (for what is offloaded; 2), --seconds N (a bound for --random), --as-it-is (what fails is not made
  * smaller).
  */
 #include <signal.h>
@@ -99,8 +99,9 @@ static struct {
     int fibers, calls;
     uint64_t amount, seed, seconds;
     bool plain, as_it_is;
+    int threads;
     const char *program, *choices;
-} options = {.seed = 1};
+} options = {.seed = 1, .threads = 2};
 
 static struct chooser chooser;
 
@@ -314,15 +315,16 @@ static void watch(void)
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_tick;
     action.sa_flags = SA_ONSTACK | SA_RESTART;
-    (void)sigaction(SIGVTALRM, &action, NULL);
-    (void)setitimer(ITIMER_VIRTUAL, &second, NULL);
+    (void)sigaction(SIGPROF, &action, NULL);
+    (void)setitimer(ITIMER_PROF, &second, NULL);
 }
 
 static int run(int (*fn)(void *), void *arg)
 {
     px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL,
-                                  .offload_threads = 2};
+                                  .offload_threads = (unsigned)options.threads};
 
+    play_threads = options.threads;
     watch();
     px__seam_pick = play_pick;
     return px_run_with(&run_options, fn, arg);
@@ -429,6 +431,7 @@ static _Noreturn void usage(void)
     (void)fprintf(stderr,
                   "model --suite NAME --all FxC | --sample FxC N | --random N\n"
                   "      [--seed N] [--plain] [--seconds N] [--as-it-is]\n"
+                  "      [--threads N]\n"
                   "model --replay PROGRAM CHOICES\n"
                   "model --traces\n");
     exit(2);
@@ -471,6 +474,8 @@ static void parse(int argc, char **argv)
             options.seed = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--seconds") == 0 && left > 0) {
             options.seconds = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--threads") == 0 && left > 0) {
+            options.threads = atoi(argv[++i]);
         } else if (strcmp(argv[i], "--traces") == 0) {
             options.what = TRACES;
         } else if (strcmp(argv[i], "--plain") == 0) {

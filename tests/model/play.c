@@ -12,6 +12,7 @@
 
 struct tally tally = {.trace = UINT64_C(0xcbf29ce484222325)};
 bool play_aloud;
+int play_threads = 2;
 struct world world;
 
 void fail(const char *format, ...)
@@ -28,7 +29,7 @@ void fail(const char *format, ...)
     (void)fprintf(stderr, "\n  program %s\n  choices ", text);
     for (size_t i = 0; i < world.chooser->at; i++)
         (void)fprintf(stderr, "%c", '0' + world.chooser->path[i]);
-    (void)fprintf(stderr, "\n");
+    (void)fprintf(stderr, "%s\n", play_threads == 1 ? " --threads 1" : "");
 #if defined(PX_FUZZING)
     abort();
 #else
@@ -245,7 +246,7 @@ static void play_path(void)
 
     ref_init(&world.ref, program->fibers, program->permits, program->bounded);
     world.ref.now = start;
-    world.ref.threads = 2;
+    world.ref.threads = play_threads;
     world.did = -1;
     if (world.outside)
         outside_begin();

@@ -38,7 +38,8 @@ struct tally {
 };
 
 extern struct tally tally;
-extern bool play_aloud; /* print every call */
+extern bool play_aloud;  /* print every call */
+extern int play_threads; /* that the run has for what is offloaded */
 
 /* On a fiber of a run on the virtual clock, with px__seam_pick set to it. */
 size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n);

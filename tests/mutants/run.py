@@ -98,7 +98,8 @@ def judge(builder, patch):
     if not fails(model, "--suite", suite[1], "--random", RANDOM,
                  "--as-it-is"):
         return f"survives the random search of suite {suite[1]}"
-    if not any(fails(model, "--suite", suite[1], "--all", size)
+    if not any(fails(model, "--suite", suite[1], "--all", size,
+                     "--threads", "1")
                for size in SIZES):
         return f"survives the exhaustive search of suite {suite[1]}"
     shutil.rmtree(model.parent)
