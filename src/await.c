@@ -49,19 +49,16 @@ static const struct px_wait_class await_class = {
 };
 
 /* Whether a handle is one that can be waited for, but for being in use. */
-static int check_handle(const px_fiber *fiber)
+static int check_handle(const px_fiber *fiber, const char *function)
 {
     if (!fiber)
         return PX_EINVAL;
+    PX_CHECK_HANDLE(fiber, function);
     if (fiber == px__self)
         return PX_EDEADLK;
     if (fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
         return PX_EINVAL;
-    PX_CHECK_THAT(!(fiber->flags & PX_FIBER_CONSUMED) ||
-                      fiber->flags & PX_FIBER_KEPT,
-                  "px_await", "the handle was consumed");
-    PX_CHECK_THAT(!px__loop || fiber->loop == px__loop, "px_await",
-                  "the fiber is another thread's");
+    (void)function; /* for a checked build */
     return 0;
 }
 
@@ -112,7 +109,7 @@ static PX_NOINLINE int await_slowly(px_fiber *self, px_fiber *fiber,
 PX_HOT int px_await(px_fiber *fiber, int *result)
 {
     px_fiber *self = px__self;
-    int err = check_handle(fiber);
+    int err = check_handle(fiber, "px_await");
 
     if (PX_UNLIKELY(err))
         return err;
@@ -125,7 +122,7 @@ PX_HOT int px_await(px_fiber *fiber, int *result)
 static int claim(px_fiber *self, px_fiber **fibers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int err = check_handle(fibers[i]);
+        int err = check_handle(fibers[i], "px_await_all");
 
         if (!err && fibers[i]->awaiter)
             err = fibers[i]->awaiter == self ? PX_EINVAL : PX_EBUSY;
@@ -209,7 +206,7 @@ int px_cancel_and_await(px_fiber *fiber, int *result)
 {
     px_fiber *self = px__self;
     px_scope shield;
-    int err = check_handle(fiber);
+    int err = check_handle(fiber, "px_cancel_and_await");
 
     if (err)
         return err;
@@ -227,8 +224,10 @@ int px_cancel_and_await(px_fiber *fiber, int *result)
 
 int px_detach(px_fiber *fiber)
 {
-    if (!fiber ||
-        fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
+    if (!fiber)
+        return PX_EINVAL;
+    PX_CHECK_HANDLE(fiber, "px_detach");
+    if (fiber->flags & (PX_FIBER_MAIN | PX_FIBER_DETACHED | PX_FIBER_CHILD))
         return PX_EINVAL;
     if (fiber->awaiter)
         return PX_EBUSY;
@@ -237,4 +236,20 @@ int px_detach(px_fiber *fiber)
     else
         fiber->flags |= PX_FIBER_DETACHED;
     return 0;
+}
+
+bool px_is_done(const px_fiber *fiber)
+{
+    if (!fiber)
+        return false;
+    PX_CHECK_HANDLE(fiber, "px_is_done");
+    return fiber->state >= PX_STATE_DONE;
+}
+
+int px_set_name(px_fiber *fiber, const char *name)
+{
+    if (!fiber)
+        return PX_EINVAL;
+    PX_CHECK_HANDLE(fiber, "px_set_name");
+    return px__fiber_rename(fiber, name);
 }

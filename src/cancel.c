@@ -26,6 +26,8 @@
 
 #include "base/panic.h"
 
+#define PX_CHECK PX_CHECK_WORD
+
 #define UNPARKED (16 * PX_LOOKS)
 #define NEARBY 8 /* scopes */
 
@@ -341,9 +343,11 @@ int px_scope_leave(px_scope *scope)
 {
     px_fiber *self = px__self;
 
-    if (!scope || !scope->fiber)
+    if (!scope)
         return PX_EINVAL;
     PX_CHECK(scope, "px_scope_leave");
+    if (!scope->fiber)
+        return PX_EINVAL;
     if (scope->fiber != self)
         return PX_EPERM;
     if (scope != self->life->scope ||
@@ -372,6 +376,7 @@ static bool is_entered(const px_scope *scope)
 
 int px_scope_cancel(px_scope *scope)
 {
+    PX_CHECK(scope, "px_scope_cancel");
     if (!scope)
         return PX_EINVAL;
     if (!scope->status && is_entered(scope))
@@ -385,6 +390,7 @@ int px_scope_set_deadline(px_scope *scope, px_nsec deadline)
 
     if (!scope)
         return PX_EINVAL;
+    PX_CHECK(scope, "px_scope_set_deadline");
     if (scope->status || !is_entered(scope))
         return 0;
     loop = scope->fiber->loop;
@@ -402,6 +408,7 @@ px_nsec px_scope_remaining(const px_scope *scope)
 
     if (!scope)
         return 0;
+    PX_CHECK(scope, "px_scope_remaining");
     if (scope->deadline == PX_FOREVER)
         return PX_FOREVER;
     left = px__clock_add(scope->deadline, -px_now());
@@ -410,12 +417,18 @@ px_nsec px_scope_remaining(const px_scope *scope)
 
 int px_scope_status(const px_scope *scope)
 {
-    return scope ? scope->status : PX_EINVAL;
+    if (!scope)
+        return PX_EINVAL;
+    PX_CHECK(scope, "px_scope_status");
+    return scope->status;
 }
 
 int px_scope_shield(px_scope *scope, bool on)
 {
-    if (!scope || !is_entered(scope))
+    if (!scope)
+        return PX_EINVAL;
+    PX_CHECK(scope, "px_scope_shield");
+    if (!is_entered(scope))
         return PX_EINVAL;
     if (on)
         scope->flags |= PX_SCOPE_SHIELD;
@@ -454,6 +467,7 @@ int px_cancel(px_fiber *fiber)
 {
     if (!fiber)
         return PX_EINVAL;
+    PX_CHECK_HANDLE(fiber, "px_cancel");
     if (fiber->state >= PX_STATE_DONE)
         return 0;
     if (!px__is_within(fiber))

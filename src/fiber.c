@@ -260,13 +260,3 @@ const char *px_name(const px_fiber *fiber)
         name = fiber->life ? fiber->life->name : fiber->name_kept;
     return name ? name : "";
 }
-
-int px_set_name(px_fiber *fiber, const char *name)
-{
-    return fiber ? px__fiber_rename(fiber, name) : PX_EINVAL;
-}
-
-bool px_is_done(const px_fiber *fiber)
-{
-    return fiber && fiber->state >= PX_STATE_DONE;
-}

@@ -46,6 +46,13 @@ static inline bool is_open(const px_group *group)
     return group->scope.fiber != NULL;
 }
 
+/* The opener of an open one lives. */
+#define PX_CHECK(group, function)                                              \
+    (PX_CHECK_WORD(group, function),                                           \
+     !(group) || !is_open(group) ? (void)0                                     \
+                                 : PX_CHECK_THREAD((group)->scope.fiber->loop, \
+                                                   function, "group", group))
+
 static bool has_place(const px_group *group)
 {
     return group->limit == 0 || group->running < group->limit;
@@ -195,6 +202,7 @@ int px_group_spawn_with(px_group *group, const px_spawn_options *options,
 
 int px_group_cancel(px_group *group)
 {
+    PX_CHECK(group, "px_group_cancel");
     if (!group || !is_open(group))
         return PX_EINVAL;
     return px_scope_cancel(&group->scope);
@@ -230,6 +238,7 @@ int px_group_wait(px_group *group)
 
 int px_group_set_limit(px_group *group, int64_t n)
 {
+    PX_CHECK(group, "px_group_set_limit");
     if (!group || n < 1 || !is_open(group))
         return PX_EINVAL;
     group->limit = n;

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
+#include "base/panic.h"
 #include "base/quick_clock.h"
 #include "fiber.h"
 #include "poller/poller.h"
@@ -75,6 +76,7 @@ struct px_loop {
     struct px_run_options options;
     const struct px_hooks *hooks;
     int main_result;
+    const void *thread; /* whose: the address of its px__loop */
 
     /* What may still wake something. */
     struct px_poller poller;
@@ -103,5 +105,12 @@ struct px_loop {
  * and in a forked child. */
 extern _Thread_local px_loop *px__loop
     __attribute__((tls_model("initial-exec")));
+
+/* In a checked build a call that reaches into another thread's loop aborts. A
+ * forked child goes on as the thread that forked, so it is told apart by where
+ * that has its thread-locals and not by what they hold. */
+#define PX_CHECK_THREAD(its_loop, function, what, object)                      \
+    PX_CHECK_THAT((its_loop)->thread == (const void *)&px__loop, function,     \
+                  what " %p is another thread's", (const void *)(object))
 
 #endif

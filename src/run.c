@@ -77,6 +77,7 @@ static px_loop *loop_new(const px_run_options *options)
     if (loop->options.timer_slack < 0)
         loop->options.timer_slack = 0;
     loop->run = atomic_fetch_add(&runs, 1) + 1;
+    loop->thread = &px__loop;
     if (__cxa_get_globals)
         loop->exceptions = __cxa_get_globals();
     if (!loop->options.max_fibers)

@@ -144,6 +144,20 @@ static inline bool px__is_spare(const px_loop *loop, const px_fiber *fiber)
            loop->usual->warm_count < loop->usual->warm_most;
 }
 
+/* In a checked build a handle that was consumed aborts, as far as its record
+ * was not used again. One that another fiber's px_await() is about to consume
+ * is good yet, though its fiber has ended. */
+#define PX_CHECK_HANDLE(fiber, function)                                       \
+    (PX_CHECK_THREAD((fiber)->loop, function, "fiber", fiber),                 \
+     PX_CHECK_THAT(!px__was_consumed(fiber), function,                         \
+                   "fiber %p: the handle was consumed",                        \
+                   (const void *)(fiber)))
+static inline bool px__was_consumed(const px_fiber *fiber)
+{
+    return fiber->flags & PX_FIBER_CONSUMED &&
+           !(fiber->flags & PX_FIBER_KEPT && fiber->awaiter != px__self);
+}
+
 /* Give the stack of the fiber that ended last back. */
 void px__bury_zombie(px_loop *loop);
 static inline void px__bury(px_loop *loop)

@@ -35,6 +35,10 @@ static const struct px_wait_class available_class = {
     .on_abandon = on_abandon,
 };
 
+#define PX_CHECK(sem, function)                                                \
+    (PX_CHECK_WAITED(sem, function),                                           \
+     PX_CHECK_WAITERS(&(sem)->passed, sem, function))
+
 static inline int64_t limit_of(const px_sem *sem)
 {
     return ~sem->bound; /* PX_SEM_UNBOUNDED for 0 */
@@ -265,6 +269,9 @@ PX_HOT int px_sem_up_n(px_sem *sem, int64_t n)
 
 int px_sem_try_down(px_sem *sem)
 {
+    if (!sem)
+        return PX_EINVAL;
+    PX_CHECK(sem, "px_sem_try_down");
     return px_sem_try_down_n(sem, 1);
 }
 
@@ -330,18 +337,25 @@ int px_sem_close(px_sem *sem)
 
 int64_t px_sem_count(const px_sem *sem)
 {
-    return sem ? sem->count : 0;
+    if (!sem)
+        return 0;
+    PX_CHECK(sem, "px_sem_count");
+    return sem->count;
 }
 
 int64_t px_sem_limit(const px_sem *sem)
 {
-    return sem ? limit_of(sem) : 0;
+    if (!sem)
+        return 0;
+    PX_CHECK(sem, "px_sem_limit");
+    return limit_of(sem);
 }
 
 size_t px_sem_waiters(const px_sem *sem)
 {
     if (!sem)
         return 0;
+    PX_CHECK(sem, "px_sem_waiters");
     return px__waitq_count(&sem->waiters) + px__waitq_count(&sem->passed);
 }
 
@@ -352,6 +366,7 @@ size_t px_sem_waiter_ids(const px_sem *sem, px_fid *out, size_t cap)
 
     if (!sem)
         return 0;
+    PX_CHECK(sem, "px_sem_waiter_ids");
     a = sem->waiters.head;
     b = sem->passed.head;
     while (a || b) {

@@ -16,6 +16,8 @@
 #include "cancel.h"
 #include "wait_queue.h"
 
+#define PX_CHECK PX_CHECK_WAITED
+
 static const struct px_wait_class lock_class = {
     .kind = PX_WAIT_MUTEX,
     .interrupt = px__waitq_interrupt,
@@ -134,24 +136,36 @@ PX_HOT int px_mutex_unlock(px_mutex *mutex)
 
 px_fid px_mutex_owner(const px_mutex *mutex)
 {
-    return mutex ? mutex->owner - 1 : PX_NO_FIBER;
+    if (!mutex)
+        return PX_NO_FIBER;
+    PX_CHECK(mutex, "px_mutex_owner");
+    return mutex->owner - 1;
 }
 
 size_t px_mutex_waiters(const px_mutex *mutex)
 {
-    return mutex ? px__waitq_count(&mutex->waiters) : 0;
+    if (!mutex)
+        return 0;
+    PX_CHECK(mutex, "px_mutex_waiters");
+    return px__waitq_count(&mutex->waiters);
 }
 
 size_t px_mutex_waiter_ids(const px_mutex *mutex, px_fid *out, size_t cap)
 {
-    return mutex ? px__waitq_ids(&mutex->waiters, out, cap) : 0;
+    if (!mutex)
+        return 0;
+    PX_CHECK(mutex, "px_mutex_waiter_ids");
+    return px__waitq_ids(&mutex->waiters, out, cap);
 }
 
 size_t px_mutex_remove_waiter(px_mutex *mutex, px_fid id)
 {
-    struct px_waiter *waiter =
-        mutex ? px__waitq_find(&mutex->waiters, id) : NULL;
+    struct px_waiter *waiter;
 
+    if (!mutex)
+        return 0;
+    PX_CHECK(mutex, "px_mutex_remove_waiter");
+    waiter = px__waitq_find(&mutex->waiters, id);
     if (!waiter)
         return 0;
     px__waitq_remove(waiter);

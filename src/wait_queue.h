@@ -19,6 +19,17 @@ static inline bool px__waitq_empty(const px_waitq *queue)
     return !queue->head;
 }
 
+/* In a checked build: an object that waits are for is one, and whoever waits on
+ * it is this thread's. */
+#define PX_CHECK_WAITED(object, function)                                      \
+    (PX_CHECK_WORD(object, function),                                          \
+     PX_CHECK_WAITERS(&(object)->waiters, object, function))
+#define PX_CHECK_WAITERS(queue, object, function)                              \
+    (px__waitq_empty(queue)                                                    \
+         ? (void)0                                                             \
+         : PX_CHECK_THREAD(px__waiter_fiber((queue)->head)->loop, function,    \
+                           "a waiter of object", object))
+
 /* Put the running fiber's waiter at the tail of a queue of `object`, and park.
  * Returns the verdict of whoever wakes it. The caller has seen to it that it is
  * a fiber and that no scope has fired (cancel.h). Call it last. */

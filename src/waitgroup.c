@@ -15,6 +15,8 @@
 #include "spawn.h"
 #include "wait_queue.h"
 
+#define PX_CHECK PX_CHECK_WAITED
+
 static const struct px_wait_class wait_class = {
     .kind = PX_WAIT_WAITGROUP,
     .interrupt = px__waitq_interrupt,
@@ -130,7 +132,10 @@ int px_waitgroup_wait(px_waitgroup *wg)
 
 int64_t px_waitgroup_count(const px_waitgroup *wg)
 {
-    return wg ? wg->count : 0;
+    if (!wg)
+        return 0;
+    PX_CHECK(wg, "px_waitgroup_count");
+    return wg->count;
 }
 
 int64_t px_waitgroup_remaining(const px_waitgroup *wg)
@@ -140,18 +145,28 @@ int64_t px_waitgroup_remaining(const px_waitgroup *wg)
 
 size_t px_waitgroup_waiters(const px_waitgroup *wg)
 {
-    return wg ? px__waitq_count(&wg->waiters) : 0;
+    if (!wg)
+        return 0;
+    PX_CHECK(wg, "px_waitgroup_waiters");
+    return px__waitq_count(&wg->waiters);
 }
 
 size_t px_waitgroup_waiter_ids(const px_waitgroup *wg, px_fid *out, size_t cap)
 {
-    return wg ? px__waitq_ids(&wg->waiters, out, cap) : 0;
+    if (!wg)
+        return 0;
+    PX_CHECK(wg, "px_waitgroup_waiter_ids");
+    return px__waitq_ids(&wg->waiters, out, cap);
 }
 
 size_t px_waitgroup_remove_waiter(px_waitgroup *wg, px_fid id)
 {
-    struct px_waiter *waiter = wg ? px__waitq_find(&wg->waiters, id) : NULL;
+    struct px_waiter *waiter;
 
+    if (!wg)
+        return 0;
+    PX_CHECK(wg, "px_waitgroup_remove_waiter");
+    waiter = px__waitq_find(&wg->waiters, id);
     if (!waiter)
         return 0;
     px__waitq_remove(waiter);

@@ -14,11 +14,13 @@ _Noreturn void px__panic(const char *function, const char *format, ...)
 extern void (*px__panic_who)(char *out, size_t size);
 
 /* In a checked build a check word that is not zero aborts: the object was
- * destroyed, or never initialised. destroy spoils the word there. */
+ * destroyed, or never initialised. destroy spoils the word there. NULL passes:
+ * it is refused by a code. Each kind of object has its own PX_CHECK, of this and
+ * of whose it is. */
 #ifdef PX_CHECKED
 #define PX_CHECK_SPOILED 0xdeadc0deu
-#define PX_CHECK(object, function)                                             \
-    ((object)->check == 0                                                      \
+#define PX_CHECK_WORD(object, function)                                        \
+    (!(object) || (object)->check == 0                                         \
          ? (void)0                                                             \
          : px__panic(function, "object %p was %s", (const void *)(object),     \
                      (object)->check == PX_CHECK_SPOILED                       \
@@ -28,7 +30,7 @@ extern void (*px__panic_who)(char *out, size_t size);
 #define PX_CHECK_THAT(condition, function, ...)                                \
     ((condition) ? (void)0 : px__panic(function, __VA_ARGS__))
 #else
-#define PX_CHECK(object, function) ((void)0)
+#define PX_CHECK_WORD(object, function) ((void)0)
 #define PX_SPOIL(object) ((void)0)
 #define PX_CHECK_THAT(condition, function, ...) ((void)0)
 #endif
