@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * test_poller_wait.c - what the poller asks the system for: how long it may
+ * wait. Too long a wait is a late timer, one that is rounded down is a loop that
+ * spins, a negative one is for ever.
+ */
+#include <poll.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fiber_test.h"
+
+#define ENDLESS INT64_MAX
+
+static px_nsec asked[64]; /* each wait, in nanoseconds */
+static int waits;
+
+static void ask(px_nsec time)
+{
+    if (waits < 64)
+        asked[waits] = time;
+    waits++;
+}
+
+/* What the library calls instead of the system (LINKER:--wrap). */
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+int __real_poll(struct pollfd *set, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *set, nfds_t n, int timeout);
+int __real_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
+                 const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
+                 const sigset_t *mask);
+
+static px_nsec from_milliseconds(int timeout)
+{
+    return timeout < 0 ? ENDLESS : timeout * PX_MSEC;
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
+{
+    ask(from_milliseconds(timeout));
+    return __real_epoll_wait(fd, events, n, timeout);
+}
+
+int __wrap_poll(struct pollfd *set, nfds_t n, int timeout)
+{
+    if (n != 1 || timeout != 0) /* that is px_wait_fd() itself */
+        ask(from_milliseconds(timeout));
+    return __real_poll(set, n, timeout);
+}
+
+int __wrap_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
+                 const sigset_t *mask)
+{
+    if (!timeout) {
+        ask(ENDLESS);
+    } else {
+        EXPECT(timeout->tv_sec >= 0);
+        EXPECT(timeout->tv_nsec >= 0 && timeout->tv_nsec < PX_SEC);
+        ask(timeout->tv_sec * PX_SEC + timeout->tv_nsec);
+    }
+    return __real_ppoll(set, n, timeout, mask);
+}
+
+/* Waits that may take time, and the longest. */
+static int blocking_waits(px_nsec *longest)
+{
+    int count = 0;
+
+    *longest = 0;
+    for (int i = 0; i < waits && i < 64; i++) {
+        count += asked[i] > 0;
+        if (asked[i] > *longest)
+            *longest = asked[i];
+    }
+    return count;
+}
+
+static int watches(void *arg)
+{
+    int fd = *(int *)arg;
+
+    EXPECT_EQ(px_wait_fd(fd, PX_READABLE), PX_ECANCELED);
+    return 0;
+}
+
+static void expect_short_waits(void)
+{
+    static const px_nsec naps[] = {1,       PX_USEC,         200 * PX_USEC,
+                                   999999,  PX_MSEC,         PX_MSEC + 1,
+                                   1500000, 2 * PX_MSEC - 1, 3 * PX_MSEC};
+
+    for (size_t i = 0; i < sizeof(naps) / sizeof(naps[0]); i++) {
+        px_nsec longest, before = px_now();
+        int blocking;
+
+        waits = 0;
+        EXPECT_EQ(px_sleep(naps[i]), 0);
+        EXPECT(px_now() - before >= naps[i]);
+        blocking = blocking_waits(&longest);
+        EXPECT(longest < naps[i] + PX_MSEC);
+        EXPECT(blocking <= 2);
+        EXPECT(waits <= 4);
+    }
+}
+
+static int sleeps_with_and_without_descriptors(void *arg)
+{
+    px_fiber *watcher;
+
+    expect_short_waits();
+    watcher = start_handle(watches, arg);
+    expect_short_waits();
+    return px_cancel_and_await(watcher, NULL);
+}
+
+static void by_the_real_clock(px_fn fn)
+{
+    px_run_options options = {0};
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(run_fibers_with(options, 1, fn, &ends[0]), 0);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    assert_log("");
+}
+
+static void
+R116_a_wait_is_no_longer_than_the_timer_and_never_spins(void **state)
+{
+    (void)state;
+    by_the_real_clock(sleeps_with_and_without_descriptors);
+}
+
+static int naps_briefly(void *arg)
+{
+    int err = px_sleep(PX_MSEC);
+    px_nsec longest;
+
+    /* It was due before anybody asked the system for anything. */
+    EXPECT_EQ(blocking_waits(&longest), 0);
+    *(bool *)arg = true;
+    return err;
+}
+
+static int is_busy_past_a_timer(void *arg)
+{
+    px_fiber *watcher = start_handle(watches, arg), *napper;
+    bool woke = false;
+    px_nsec begin;
+
+    napper = start_handle(naps_briefly, &woke);
+    begin = px_now(); /* it sleeps since before */
+    while (px_now() - begin < 2 * PX_MSEC)
+        continue;
+    waits = 0;
+    EXPECT_EQ(px_await(napper, NULL), 0);
+    EXPECT(woke);
+    return px_cancel_and_await(watcher, NULL);
+}
+
+static void R116_a_timer_that_is_due_is_not_waited_for(void **state)
+{
+    (void)state;
+    by_the_real_clock(is_busy_past_a_timer);
+}
+
+static int pauses(void *arg UNUSED)
+{
+    const struct timespec pause = {.tv_nsec = 2 * PX_MSEC};
+
+    return nanosleep(&pause, NULL);
+}
+
+static int waits_beside_a_long_sleep(void *arg)
+{
+    static px_nsec lengths[] = {
+        INT32_MAX * PX_MSEC, (INT32_MAX + PX_NSEC) * PX_MSEC,
+        (UINT32_MAX + PX_NSEC) * PX_MSEC, (UINT32_MAX + PX_NSEC) * PX_MSEC + 1,
+        INT64_MAX / 2};
+
+    (void)arg;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        px_fiber *sleeper = start_handle(sleeps, &lengths[i]);
+        px_nsec longest;
+
+        waits = 0;
+        EXPECT_EQ(px_offload(pauses, NULL), 0);
+        EXPECT(waits <= 4); /* a few, and not for no time at all */
+        EXPECT(blocking_waits(&longest) >= 1);
+        EXPECT(longest > PX_MINUTE && longest != ENDLESS);
+        EXPECT_EQ(px_cancel_and_await(sleeper, NULL), 0);
+    }
+    return 0;
+}
+
+static void R116_a_wait_too_long_for_the_system_is_cut(void **state)
+{
+    (void)state;
+    by_the_real_clock(waits_beside_a_long_sleep);
+}
+
+static int waits_without_a_timer(void *arg UNUSED)
+{
+    px_nsec longest;
+
+    waits = 0;
+    EXPECT_EQ(px_offload(pauses, NULL), 0);
+    (void)blocking_waits(&longest);
+    EXPECT_EQ(longest, ENDLESS);
+    return 0;
+}
+
+static void R116_only_without_a_timer_the_wait_is_endless(void **state)
+{
+    (void)state;
+    by_the_real_clock(waits_without_a_timer);
+}
+
+static const struct CMUnitTest tests[] = {
+    PX_TEST(R116_a_wait_is_no_longer_than_the_timer_and_never_spins),
+    PX_TEST(R116_a_timer_that_is_due_is_not_waited_for),
+    PX_TEST(R116_a_wait_too_long_for_the_system_is_cut),
+    PX_TEST(R116_only_without_a_timer_the_wait_is_endless),
+};
+
+PX_TEST_MAIN(tests)
