@@ -6,7 +6,7 @@
  * A table of the calls, each with a world in which it has to wait and a way to
  * grant what it waits for, and six ways to be interrupted. Whichever call,
  * whichever way: it returns the code, it has taken nothing, and the object is
- * as good as before.
+ * as good as before. And nothing else ends a wait early (R97).
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -42,7 +42,8 @@ struct call {
     int (*make)(struct world *w);     /* the call */
     void (*grant)(struct world *w);   /* it no longer has to */
     bool (*is_untouched)(struct world *w, bool granted); /* may be NULL */
-    int value; /* what it returns once granted */
+    int value;        /* what it returns once granted */
+    int parked_value; /* and if it waited, where that is another */
     bool never_waits;
     bool real; /* by the real clock: a thread is at work */
 };
@@ -534,7 +535,8 @@ static const struct call calls[] = {
     {.name = "px_connect",
      .prepare = prepare_full_backlog,
      .make = make_connect,
-     .grant = grant_backlog},
+     .grant = grant_backlog,
+     .parked_value = PX_ECLOSED},
     {.name = "px_wait_signal",
      .prepare = prepare_signal,
      .make = make_wait_signal,
@@ -700,7 +702,7 @@ static int runs_in_a_shield(void *arg)
     return px_with_shield(PX_FOREVER, tries_one_way, arg);
 }
 
-static void try_one_call(const struct call *call, enum way way)
+static void try_one_call(const struct call *call, px_fn body, enum way way)
 {
     px_run_options options = {.offload_threads = 1};
     struct test_case c = {.call = call, .way = way};
@@ -709,8 +711,7 @@ static void try_one_call(const struct call *call, enum way way)
     for (int i = 0; i < 2; i++)
         c.world.ends[i] = c.world.extra[i] = -1;
     assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &mask), 0);
-    assert_int_equal(run_fibers_with(options, call->real, runs_in_a_shield, &c),
-                     0);
+    assert_int_equal(run_fibers_with(options, call->real, body, &c), 0);
     assert_int_equal(pthread_sigmask(SIG_SETMASK, &mask, NULL), 0);
 }
 
@@ -719,7 +720,7 @@ static void try_every_call(enum way way)
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         if (calls[i].never_waits && way >= CANCELLED_WHILE_PARKED)
             continue;
-        try_one_call(&calls[i], way);
+        try_one_call(&calls[i], runs_in_a_shield, way);
     }
 }
 
@@ -759,6 +760,81 @@ static void R68_every_parked_call_is_cut_short_by_px_stop(void **state)
     try_every_call(CANCELLED_BY_PX_STOP);
 }
 
+/* ---- What is none ---- */
+
+static int makes_the_call_in_a_shield(void *arg)
+{
+    struct test_case *c = arg;
+
+    EXPECT_EQ(px_scope_enter(&c->scope, PX_FOREVER), 0);
+    EXPECT_EQ(px_scope_shield(&c->scope, true), 0);
+    c->result = c->call->make(&c->world);
+    c->returned = true;
+    (void)px_scope_leave(&c->scope);
+    return 0;
+}
+
+static int comes_and_goes(void *arg UNUSED)
+{
+    return px_yield();
+}
+
+/* Everything that has to do with a wait, and does not end it. */
+static void poke(struct test_case *c, px_fiber *fiber)
+{
+    struct world *w = &c->world;
+
+    EXPECT_EQ(px_cancel(fiber), 0);
+    EXPECT_EQ(px_scope_set_deadline(&c->scope, px_now() + 9 * PX_MINUTE), 0);
+    EXPECT_EQ(px_scope_set_deadline(&c->scope, PX_FOREVER), 0);
+    EXPECT_EQ(px_set_name(fiber, "poked"), 0);
+    EXPECT_EQ(px_sem_up_n(&w->sem, 0), 0);
+    EXPECT_EQ(px_sem_adjust(&w->sem, -1), 0);
+    EXPECT_EQ(px_sem_adjust(&w->sem, 1), 0);
+    EXPECT_EQ(px_sem_remove_waiter(&w->sem, 999), 0);
+    if (px_mutex_try_lock(&w->mutex) == 0)
+        EXPECT_EQ(px_mutex_unlock(&w->mutex), 0);
+    EXPECT_EQ(px_mutex_remove_waiter(&w->mutex, 999), 0);
+    EXPECT_EQ(px_waitgroup_add(&w->wg, 1), 0);
+    EXPECT_EQ(px_waitgroup_done(&w->wg), 0);
+    EXPECT_EQ(px_post(px_current_loop(), comes_and_goes, NULL), 0);
+    EXPECT_EQ(px_await(start_handle(comes_and_goes, NULL), NULL), 0);
+    for (int i = 0; i < 200; i++)
+        EXPECT_EQ(px_yield(), 0);
+    let_them_park(c);
+}
+
+static int pokes_a_waiter(void *arg)
+{
+    struct test_case *c = arg;
+    px_fiber *fiber;
+
+    c->call->prepare(&c->world);
+    let_them_park(c);
+    fiber = start_handle(makes_the_call_in_a_shield, c);
+    let_them_park(c);
+    for (int i = 0; i < 3; i++)
+        poke(c, fiber);
+    expect_in(c, "having returned", c->returned, false);
+    if (c->call->is_untouched)
+        expect_in(c, "a run of its function", c->world.ran, 0);
+    c->call->grant(&c->world);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    expect_in(c, "the result", c->result,
+              c->call->parked_value ? c->call->parked_value : c->call->value);
+    close_all(&c->world);
+    return 0;
+}
+
+static void R97_nothing_ends_a_wait_but_what_it_waits_for(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        if (!calls[i].never_waits)
+            try_one_call(&calls[i], pokes_a_waiter, CANCELLED_BY_PX_CANCEL);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(R68_every_call_fails_on_entry_to_a_cancelled_scope),
     PX_TEST(R68_every_call_fails_on_entry_when_time_is_up),
@@ -766,6 +842,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R68_every_parked_call_is_cut_short_by_a_deadline),
     PX_TEST(R68_every_parked_call_is_cut_short_by_px_cancel),
     PX_TEST(R68_every_parked_call_is_cut_short_by_px_stop),
+    PX_TEST(R97_nothing_ends_a_wait_but_what_it_waits_for),
 };
 
 PX_TEST_MAIN(tests)
