@@ -405,6 +405,134 @@ IN_RUN(R13_with_leaks_no_permit_wherever_it_is_cancelled)
     EXPECT_SEM(&sem, "1:");
 }
 
+/* Every helper that gives back by itself, and every way out of it. */
+
+static bool body_fails;
+
+static int body_of_helper(void *arg)
+{
+    (void)arg;
+    runs++;
+    return body_fails ? -7 : px_sleep(10 * PX_MSEC);
+}
+
+static int by_sem_with(void *arg)
+{
+    return px_sem_with(&sem, body_of_helper, arg);
+}
+
+static int by_sem_guard(void *arg)
+{
+    PX_SEM_GUARD(guard, &sem);
+    return guard.status ? guard.status : body_of_helper(arg);
+}
+
+static int by_sem_hold(void *arg)
+{
+    int err;
+
+    PX_SEM_HOLD(&sem, err)
+        return body_of_helper(arg);
+    return err;
+}
+
+static int by_mutex_with(void *arg)
+{
+    return px_mutex_with(&mutex, body_of_helper, arg);
+}
+
+static int by_mutex_guard(void *arg)
+{
+    PX_MUTEX_GUARD(guard, &mutex);
+    return guard.status ? guard.status : body_of_helper(arg);
+}
+
+static int by_mutex_hold(void *arg)
+{
+    int err;
+
+    PX_MUTEX_HOLD(&mutex, err)
+        return body_of_helper(arg);
+    return err;
+}
+
+static const px_fn helpers[] = {by_sem_with,   by_sem_guard,   by_sem_hold,
+                                by_mutex_with, by_mutex_guard, by_mutex_hold};
+
+static int within_5_ms(void *arg)
+{
+    return px_with_timeout(5 * PX_MSEC, *(const px_fn *)arg, NULL);
+}
+
+static const struct way {
+    bool queued; /* cancelled before it begins */
+    bool waits;  /* as main has what it wants, */
+    bool granted_first;
+    bool times_out;
+    bool fails;
+    int code, runs;
+} ways[] = {
+    {.queued = true, .code = PX_ECANCELED},
+    {.waits = true, .code = PX_ECANCELED},
+    {.waits = true, .granted_first = true, .code = PX_ECANCELED, .runs = 1},
+    {.waits = true, .times_out = true, .code = PX_ETIMEDOUT},
+    {.code = PX_ECANCELED, .runs = 1},
+    {.times_out = true, .code = PX_ETIMEDOUT, .runs = 1},
+    {.fails = true, .code = -7, .runs = 1},
+};
+
+static void take_both(void)
+{
+    EXPECT_EQ(px_sem_down(&sem), 0);
+    EXPECT_EQ(px_mutex_lock(&mutex), 0);
+}
+
+static void give_both(void)
+{
+    EXPECT_EQ(px_sem_up(&sem), 0);
+    EXPECT_EQ(px_mutex_unlock(&mutex), 0);
+}
+
+static void go_one_way(const px_fn *helper, const struct way *way)
+{
+    px_spawn_options options = {.queued = way->queued};
+    px_fiber *fiber = NULL;
+    int value = 0;
+
+    runs = 0;
+    body_fails = way->fails;
+    if (way->waits)
+        take_both();
+    EXPECT_EQ(px_spawn_with(&fiber, &options,
+                            way->times_out ? within_5_ms : *helper,
+                            (void *)helper),
+              0);
+    if (way->granted_first)
+        give_both();
+    if (way->times_out)
+        EXPECT_EQ(px_sleep(6 * PX_MSEC), 0);
+    else if (!way->fails)
+        EXPECT_EQ(px_cancel(fiber), 0);
+    if (way->waits && !way->granted_first)
+        give_both();
+    EXPECT_EQ(px_await(fiber, &value), 0);
+    EXPECT_CODE(value, way->code);
+    EXPECT_EQ(runs, way->runs);
+    EXPECT_SEM(&sem, "1:");
+    EXPECT_EQ(px_mutex_owner(&mutex), PX_NO_FIBER);
+    EXPECT_EQ(px_mutex_waiters(&mutex), 0);
+}
+
+IN_RUN(R13_every_helper_gives_back_on_every_way_out)
+{
+    limited(1, 0);
+    EXPECT_EQ(px_mutex_init(&mutex), 0);
+    for (size_t i = 0; i < sizeof(helpers) / sizeof(helpers[0]); i++) {
+        for (size_t j = 0; j < sizeof(ways) / sizeof(ways[0]); j++)
+            go_one_way(&helpers[i], &ways[j]);
+    }
+}
+
 /* A canceller on another thread. */
 
 static atomic_int turn;
@@ -1849,6 +1977,7 @@ static const struct CMUnitTest sync_cases[] = {
     PX_TEST(R10_none_leaks_when_release_and_deadline_fall_together),
     PX_TEST(R11_a_cancelled_waiter_resumes_nobody_without_a_permit),
     PX_TEST(R13_with_leaks_no_permit_wherever_it_is_cancelled),
+    PX_TEST(R13_every_helper_gives_back_on_every_way_out),
     PX_TEST(R14_a_cancel_posted_by_another_thread_ends_every_wait),
     PX_TEST(R15_waits_that_time_out_leave_nothing_queued),
     PX_TEST(R16_the_timer_of_a_wait_that_was_closed_does_not_hit_the_next_wait),
