@@ -80,7 +80,9 @@ function(px_add_test name)
         COMMAND ${test_launcher} $<TARGET_FILE:${name}>)
     px_set_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 
-    if("order" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS)
+    # Faults run each workload a thousand times as it is.
+    if("order" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS
+            OR "faults" IN_LIST arg_LABELS)
         return()
     endif()
     foreach(seed IN LISTS PARATAXIS_TEST_SEEDS)
