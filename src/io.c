@@ -124,15 +124,18 @@ static int wanted(const struct descriptor *descriptor)
 static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
 {
     struct descriptor *descriptor = find(loop, fd);
+    int err;
 
     if (!descriptor || descriptor->watch.generation != generation)
         return;
     wake(loop, descriptor, events, 0);
     /* One-shot: those who wait for the other direction need it again. */
     descriptor->watch.events = wanted(descriptor);
-    if (descriptor->watch.events &&
-        px__poller_arm(&loop->poller, &descriptor->watch, false) != 0)
-        wake(loop, descriptor, ANYTHING, PX_EBADF);
+    if (!descriptor->watch.events)
+        return;
+    err = px__poller_arm(&loop->poller, &descriptor->watch, false);
+    if (err) /* not known any more: it was closed */
+        wake(loop, descriptor, ANYTHING, err == -ENOENT ? PX_EBADF : err);
 }
 
 static bool fd_interrupt(px_fiber *fiber, int code)
