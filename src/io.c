@@ -301,11 +301,12 @@ int px_wait_fd(int fd, int events)
 
 enum mode { TRANSFER, LEVEL };
 
+/* One that does not tell is asked as if it were: that is never wrong. */
 static bool is_blocking(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
 
-    return flags >= 0 && !(flags & O_NONBLOCK);
+    return flags < 0 || !(flags & O_NONBLOCK);
 }
 
 /* Of a blocking descriptor: whether a transfer would go through now. 0, -EAGAIN
