@@ -340,7 +340,7 @@ static size_t piece(int fd, size_t n)
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return n;
+        return n < 256 ? n : 256; /* whatever it is, it holds that */
     if (S_ISFIFO(status.st_mode) && n > PIPE_BUF)
         return PIPE_BUF;
     if (S_ISCHR(status.st_mode) && n > 256)
