@@ -11,11 +11,11 @@ enum {
     ONCE = 1,
     EVER = 2,
     HUNDRED = 4,
-    TRANSFER = 8,        /* not where the loop's own wake-up is meant */
-    TRIES = 3,           /* under a fault that stays, before it is lifted */
-    ENOUGH = 20,         /* failures to look at */
-    FEW = 60,            /* calls in a pass whose faults are also paired */
-    LONGEST_SECONDS = 30 /* a pass */
+    TRANSFER = 8,       /* not where the loop's own wake-up is meant */
+    TRIES = 3,          /* under a fault that stays, before it is lifted */
+    ENOUGH = 20,        /* failures to look at */
+    FEW = 60,           /* calls in a pass whose faults are also paired */
+    LONGEST_SECONDS = 5 /* a pass */
 };
 
 /* In which ways a call fails. The first of each is its usual one. */
