@@ -2,6 +2,7 @@
 /* quick_clock.c - measures the counter by the system's clock, and watches it. */
 #include "base/quick_clock.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -52,6 +53,15 @@ static void look_at_counter(void)
 static void look_at_counter(void) {}
 #endif
 
+/* Whoever asks for the time has called nothing that may set errno. */
+static void once_per_process(void)
+{
+    int saved = errno;
+
+    look_at_counter();
+    errno = saved;
+}
+
 /* The time was read after the counter said `before`, and before it said
  * `after`. Of what they leave open the fewest counts are taken: however long an
  * interruption there was, the rate is not too low; where it could be much too
@@ -85,7 +95,7 @@ px_nsec px__quick_clock_ask(struct px_quick_clock *clock)
     uint64_t before, after;
     px_nsec time;
 
-    (void)pthread_once(&once, look_at_counter);
+    (void)pthread_once(&once, once_per_process);
     if (clock->refused || !counter_is_good) {
         clock->refused = true;
         clock->good = 0;
