@@ -47,7 +47,21 @@ static void in_forked_child(void)
 static void once_per_process(void)
 {
     px__panic_who = describe_running;
-    (void)pthread_atfork(NULL, NULL, in_forked_child);
+}
+
+/* 0 or -errno; then the next run tries it again. Two threads may both come
+ * first: what is to be done in a child can be done twice. */
+static int watch_forks(void)
+{
+    static atomic_bool watches;
+    int err;
+
+    if (atomic_load(&watches))
+        return 0;
+    err = pthread_atfork(NULL, NULL, in_forked_child);
+    if (!err)
+        atomic_store(&watches, true);
+    return -err;
 }
 
 static int check_options(const px_run_options *options)
@@ -133,6 +147,9 @@ static int run(const px_run_options *options, px_fn fn, void *arg)
     int err, value;
 
     (void)pthread_once(&once, once_per_process);
+    err = watch_forks();
+    if (err)
+        return err;
     loop = loop_new(options);
     if (!loop)
         return PX_ENOMEM;
