@@ -177,7 +177,11 @@ void px__overflow_open(struct px_overflow *overflow)
         overflow->stack = NULL;
         return;
     }
-    (void)mprotect(overflow->stack, GUARD, PROT_NONE);
+    if (mprotect(overflow->stack, GUARD, PROT_NONE) != 0) {
+        (void)munmap(overflow->stack, overflow->size);
+        overflow->stack = NULL; /* rather none than one without an end */
+        return;
+    }
     memset(&own, 0, sizeof(own));
     own.ss_sp = (char *)overflow->stack + GUARD;
     own.ss_size = overflow->size - GUARD;
