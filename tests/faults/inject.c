@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NAME(name) #name,
 const char *const call_names[CALLS] = {INJECT_CALLS(NAME) "any for memory",
@@ -448,6 +449,13 @@ int __wrap_prctl(int option, ...)
     out = va_arg(args, void *);
     va_end(args);
     return fails(CALL_prctl) ? -1 : __real_prctl(option, out);
+}
+
+/* The size of a page is not asked of the system. */
+WRAP(long, sysconf, int name)
+{
+    return name != _SC_PAGESIZE && fails(CALL_sysconf) ? -1
+                                                       : __real_sysconf(name);
 }
 
 WRAP(int, fputs, const char *text, FILE *to)

@@ -14,6 +14,7 @@
 #define INJECT_H
 
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -53,11 +54,13 @@
     X(prctl)                                                                   \
     X(signalfd)                                                                \
     X(sigtimedwait)                                                            \
+    X(sysconf)                                                                 \
     X(fputs)                                                                   \
     X(fwrite)                                                                  \
     X(fflush)
 
-/* Counted, never failed: they can not be, or there is nothing to be done. */
+/* Counted, never failed: giving back has no other way, and the clock is there
+ * in every process. */
 #define INJECT_COUNTED(X)                                                      \
     X(free)                                                                    \
     X(munmap)                                                                  \
@@ -111,5 +114,6 @@ int __real_close(int fd);
 int __real_pipe2(int ends[2], int flags);
 int __real_poll(struct pollfd *set, nfds_t n, int timeout);
 int __real_fcntl(int fd, int command, ...);
+int __real_sigaltstack(const stack_t *stack, stack_t *before);
 
 #endif

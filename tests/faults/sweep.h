@@ -44,10 +44,9 @@ void sweep_first_runs(const struct workload *workload);
 /* Codes that a call may be refused with. */
 enum {
     NOMEM = 1,     /* PX_ENOMEM */
-    SYSTEM = 2,    /* what the system said */
+    SYSTEM = 2,    /* what the system said; PX_EBADF for ENOENT */
     NO_THREAD = 4, /* PX_EAGAIN */
-    BADF = 8,      /* PX_EBADF */
-    SETS_ERRNO = 16
+    SETS_ERRNO = 8
 };
 
 /* Try until it succeeds. Refused, `unchanged` must hold. */

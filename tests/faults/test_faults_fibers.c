@@ -26,10 +26,26 @@ static int down(void *arg)
     return err;
 }
 
+/* Signals have a stack of their own: with a guard, or none at all. */
+static int has_a_signal_stack(void *arg)
+{
+    stack_t stack;
+
+    (void)arg;
+    HOLDS(__real_sigaltstack(NULL, &stack) == 0);
+    if (has_shadow())
+        return 0; /* it has one of its own */
+    if (stack.ss_flags & SS_DISABLE)
+        HOLDS(inject_hit());
+    else
+        HOLDS(sweep_is_guarded((const char *)stack.ss_sp - 1));
+    return 0;
+}
+
 static void a_run_that_cannot_start_says_so(void **state)
 {
     (void)state;
-    sweep(&(struct workload){.body = nothing});
+    sweep(&(struct workload){.body = has_a_signal_stack});
 }
 
 /* Await them all: none may be lost. */

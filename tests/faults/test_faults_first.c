@@ -4,6 +4,9 @@
  * guard out, looks at the processor's counter, installs its handlers. Each pass
  * is a process of its own.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "fiber.h"
 #include "sweep.h"
 
@@ -40,8 +43,29 @@ static void a_first_run_is_like_any_other(void **state)
         &(struct workload){.body = runs_for_the_first_time, .real = true});
 }
 
+/* In a forked child there is no run, or none has begun. */
+static int forks(void *arg)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    (void)arg;
+    if (pid == 0)
+        _exit(px_self() || px_yield() != PX_ENOFIBER ? 1 : 0);
+    HOLDS(pid > 0 && waitpid(pid, &status, 0) == pid);
+    HOLDS(status == 0);
+    return 0;
+}
+
+static void a_fork_in_a_first_run_leaves_the_run_behind(void **state)
+{
+    (void)state;
+    sweep_first_runs(&(struct workload){.body = forks});
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(a_first_run_is_like_any_other),
+    PX_TEST(a_fork_in_a_first_run_leaves_the_run_behind),
 };
 
 PX_TEST_MAIN(tests)
