@@ -146,16 +146,33 @@ void sweep_came_back(int allowed, const char *text, const char *file, int line)
     }
 }
 
+/* What the library has to get over by itself. */
+static bool is_passing(int error)
+{
+    return error == SHORT || error == EINTR || error == ECONNABORTED;
+}
+
+/* Whether the fault is a reason for that code. */
+static bool explains(const struct fault *fault, int code, int allowed)
+{
+    bool memory = fault->call <= CALL_madvise || fault->call == CALL_memory;
+    int error = fault->error;
+
+    if (is_passing(error) && !memory)
+        return false;
+    return (allowed & NOMEM && memory && code == PX_ENOMEM) ||
+           (allowed & NO_THREAD && code == PX_EAGAIN) ||
+           (allowed & SYSTEM && code == -error) ||
+           (allowed & SYSTEM && error == ENOENT && code == PX_EBADF);
+}
+
 static bool is_allowed(int code, int allowed)
 {
-    for (size_t i = 0; allowed & SYSTEM && i < current_count; i++) {
-        int error = current[i].error;
-
-        if (error && (code == -error || (error == ENOENT && code == PX_EBADF)))
+    for (size_t i = 0; i < current_count; i++) {
+        if (explains(&current[i], code, allowed))
             return true;
     }
-    return (allowed & NOMEM && code == PX_ENOMEM) ||
-           (allowed & NO_THREAD && code == PX_EAGAIN);
+    return false;
 }
 
 bool sweep_refused(int code, int allowed, bool unchanged, int tries,

@@ -197,6 +197,54 @@ static int spawns_without_guards(void *arg)
     return fiber ? px_await(fiber, NULL) : 0;
 }
 
+static px_sem forever;
+static int posted;
+
+/* However often it is refused, nothing is kept of it. */
+static int is_refused_often(void *arg)
+{
+    static const struct fault no_memory = {CALL_memory, ENOMEM, 1, FOR_EVER};
+    const px_spawn_options options = {.name = "named", .stack_size = 1 << 20};
+    px_loop *loop = px_current_loop();
+    struct books before;
+    px_group group;
+
+    (void)arg;
+    HOLDS(px_post(loop, nothing, NULL) == 0);
+    HOLDS(px_yield() == 0);
+    HOLDS(px_group_open(&group) == 0);
+    for (int i = 0; i < 2; i++) {
+        /* Memory ends at once, then there is some, but no guards. */
+        inject_arm(i ? no_guards : &no_memory, i ? 2 : 1);
+        for (int n = 0; n < 200; n++) {
+            if (n == 100)
+                before = inject_books();
+            HOLDS(px_spawn_with(NULL, &options, nothing, NULL) == PX_ENOMEM);
+            HOLDS(px_group_spawn_with(&group, &options, nothing, NULL) ==
+                  PX_ENOMEM);
+            /* Until all stacks that there are are in use. */
+            while (px_post(loop, down, &forever) == 0)
+                posted++;
+        }
+        HOLDS(inject_books().allocations == before.allocations);
+        HOLDS(inject_books().bytes_mapped == before.bytes_mapped);
+        inject_lift();
+    }
+    HOLDS(px_group_wait(&group) == 0);
+    return px_sem_up_n(&forever, posted);
+}
+
+static void what_is_refused_keeps_nothing(void **state)
+{
+    const struct workload workload = {.body = is_refused_often};
+
+    (void)state;
+    posted = 0;
+    (void)px_sem_init(&forever, 0);
+    sweep_pass(&workload, NULL, 0);
+    assert_log("");
+}
+
 static void without_a_guard_there_is_no_fiber(void **state)
 {
     const struct workload workload = {.body = spawns_without_guards};
@@ -308,7 +356,7 @@ static int map_one(size_t i, void *arg)
     (void)i;
     (void)arg;
     mapping++;
-    err = px_sleep(PX_MSEC);
+    err = px_sleep(PX_SEC);
     mapping--;
     mapped += err == 0;
     return err;
@@ -316,12 +364,13 @@ static int map_one(size_t i, void *arg)
 
 static int maps(void *arg)
 {
+    px_nsec begin = px_now();
     int err;
 
     (void)arg;
     mapping = 0;
     UNTIL_OK(err, (mapped = 0, px_map_concurrent(40, 0, map_one, NULL)), NOMEM,
-             mapping == 0);
+             mapping == 0 && px_now() == begin);
     HOLDS(mapped == 40 && mapping == 0);
     UNTIL_OK(err, (mapped = 0, px_map_concurrent(40, 7, map_one, NULL)), NOMEM,
              mapping == 0);
@@ -528,6 +577,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_spawn_with_options_is_refused),
     PX_TEST(a_spawn_of_a_large_stack_is_refused),
     PX_TEST(without_a_guard_there_is_no_fiber),
+    PX_TEST(what_is_refused_keeps_nothing),
     PX_TEST(a_group_is_as_it_was),
     PX_TEST(a_place_in_a_group_is_not_lost),
     PX_TEST(a_waitgroup_is_as_it_was),
