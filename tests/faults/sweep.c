@@ -288,25 +288,8 @@ static void sweep_way(const struct workload *workload, const struct way *way,
         sweep_pass(workload, &fault, 1);
         if (!inject_hit())
             break;
-        fault.first += is_small() ? 1 + fault.first / 2 : 1;
+        fault.first += is_small() ? 2 * fault.first : 1;
     } while (!seen_enough());
-}
-
-static void sweep_ways(const struct workload *workload,
-                       const long calls[static CALLS])
-{
-    for (size_t i = 0; i < WAYS && !seen_enough(); i++) {
-        const struct way *way = &ways[i];
-
-        if (calls[way->call] == 0 || (way->how & TRANSFER && workload->wakes))
-            continue;
-        if (way->how & ONCE)
-            sweep_way(workload, way, 1);
-        if (way->how & HUNDRED)
-            sweep_way(workload, way, 100);
-        if (way->how & EVER)
-            sweep_way(workload, way, FOR_EVER);
-    }
 }
 
 /* The usual way of a call to fail, NULL if there is none. */
@@ -317,6 +300,25 @@ static const struct way *usual_way(enum call call)
             return &ways[i];
     }
     return NULL;
+}
+
+static void sweep_ways(const struct workload *workload,
+                       const long calls[static CALLS])
+{
+    for (size_t i = 0; i < WAYS && !seen_enough(); i++) {
+        const struct way *way = &ways[i];
+
+        if (calls[way->call] == 0 || (way->how & TRANSFER && workload->wakes))
+            continue;
+        if (is_small() && way != usual_way(way->call))
+            continue;
+        if (way->how & ONCE)
+            sweep_way(workload, way, 1);
+        if (way->how & HUNDRED)
+            sweep_way(workload, way, 100);
+        if (way->how & EVER)
+            sweep_way(workload, way, FOR_EVER);
+    }
 }
 
 static void sweep_pair(const struct workload *workload, const struct way *a,
