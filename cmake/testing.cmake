@@ -80,6 +80,10 @@ function(px_add_test name)
         COMMAND ${test_launcher} $<TARGET_FILE:${name}>)
     px_set_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 
+    if("nightly" IN_LIST arg_LABELS OR "release" IN_LIST arg_LABELS)
+        return()
+    endif()
+    set_property(GLOBAL APPEND PROPERTY px_unit_tests ${name})
     # Faults run each workload a thousand times as it is.
     if("order" IN_LIST arg_LABELS OR "realtime" IN_LIST arg_LABELS
             OR "faults" IN_LIST arg_LABELS)
