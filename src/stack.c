@@ -60,6 +60,7 @@
 #define SCATTERED 8 /* times WARM_BYTES */
 #define BLOCK 32    /* stacks */
 #define LIGHT_GUARD ((size_t)1 << 20)
+#define MAPPED_GUARDS 16384 /* of a pool: the system has room for twice that */
 #define FIRST_SLAB 16
 #define LARGEST_SLAB 65536
 #define LINE ((size_t)64)
@@ -78,6 +79,7 @@ struct px_slab {
     uint32_t carved;
     uint32_t cold;      /* the first cold stack, NONE if there is none */
     bool listed;        /* as one with cold stacks */
+    bool light;         /* its guards may be light ones */
     uint32_t *after;    /* cold stacks: the next one */
     uint8_t *warm;      /* by block: how many of it are warm */
     unsigned *valgrind; /* stack ids; NULL outside valgrind */
@@ -121,10 +123,9 @@ static void once_per_process(void)
 
 /* Locked memory refuses the light guard: then it is the other one. So it is for
  * a large one: a light guard costs a page-table entry for every page. */
-static bool set_guard(char *at, size_t size)
+static bool set_guard(char *at, size_t size, bool light)
 {
-    if (light_guards_work && size <= LIGHT_GUARD &&
-        !px__stack_no_light_guards &&
+    if (light && size <= LIGHT_GUARD &&
         madvise(at, size, MADV_GUARD_INSTALL) == 0)
         return true;
     return mprotect(at, size, PROT_NONE) == 0;
@@ -165,13 +166,33 @@ void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, size_t head,
     (void)pthread_once(&once, once_per_process);
 }
 
+/* Under LSan the guards of the first slabs are mappings, so that it can look
+ * through them; there is no room for so many of those as there may be fibers,
+ * so the later slabs are not looked through. */
+static bool has_light_guards(struct px_stack_pool *pool, size_t count)
+{
+    if (!light_guards_work || px__stack_no_light_guards)
+        return false;
+    if (!PX_ROOTS_NEED_MAPPED_GUARDS ||
+        pool->mapped_guards + count > MAPPED_GUARDS)
+        return true;
+    pool->mapped_guards += count;
+    return false;
+}
+
+static bool has_roots(const struct px_slab *slab)
+{
+    return !PX_ROOTS_NEED_MAPPED_GUARDS || !slab->light;
+}
+
 static void slab_free(struct px_slab *slab)
 {
     size_t size = slab->slot * slab->count;
 
     for (uint32_t i = 0; slab->valgrind && i < slab->carved; i++)
         px__valgrind_no_stack(slab->valgrind[i]);
-    px__note_no_roots(slab->base, size);
+    if (has_roots(slab))
+        px__note_no_roots(slab->base, size);
     px__note_stack_clean(slab->base, size);
     (void)munmap(slab->base, size);
     free(slab->after);
@@ -240,7 +261,9 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
     slab->class = class;
     slab->next = pool->slabs;
     pool->slabs = slab;
-    px__note_roots(slab->base, slot * count);
+    slab->light = has_light_guards(pool, count);
+    if (has_roots(slab))
+        px__note_roots(slab->base, slot * count);
     return slab;
 }
 
@@ -274,7 +297,7 @@ static struct px_stack *carve(const struct px_stack_pool *pool,
 {
     char *slot = slab->base + slab->slot * slab->carved;
 
-    if (!set_guard(slot, slab->guard))
+    if (!set_guard(slot, slab->guard, slab->light))
         return NULL;
     if (slab->valgrind)
         slab->valgrind[slab->carved] =

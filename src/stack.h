@@ -60,6 +60,7 @@ struct px_stack_pool {
     size_t guard;                /* bytes, whole pages */
     size_t head;                 /* bytes at the top, px_stack included */
     size_t page;
+    size_t mapped_guards; /* under LSan: see stack.c */
     bool wipe;
     bool valgrind;
 };

@@ -271,7 +271,15 @@ static inline void px__note_stack_clean(void *low, size_t size)
 #endif
 }
 
-/* Memory in which parked fibers may hold the only pointer to something. */
+/* Memory in which parked fibers may hold the only pointer to something. LSan
+ * leaves out what is mapped without access, but faults on a light guard, of
+ * which the mapping says nothing. */
+#if defined(PX_ASAN)
+#define PX_ROOTS_NEED_MAPPED_GUARDS 1
+#else
+#define PX_ROOTS_NEED_MAPPED_GUARDS 0
+#endif
+
 static inline void px__note_roots(void *low, size_t size)
 {
 #if defined(PX_ASAN)
