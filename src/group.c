@@ -189,13 +189,14 @@ static int spawn(px_group *group, const px_spawn_options *options, px_fn fn,
     return px__begin(self, child, options && options->queued);
 }
 
-int px_group_spawn(px_group *group, px_fn fn, void *arg)
+PX_KEEPS_SITE int px_group_spawn(px_group *group, px_fn fn, void *arg)
 {
     return spawn(group, NULL, fn, arg, __builtin_return_address(0));
 }
 
-int px_group_spawn_with(px_group *group, const px_spawn_options *options,
-                        px_fn fn, void *arg)
+PX_KEEPS_SITE int px_group_spawn_with(px_group *group,
+                                      const px_spawn_options *options, px_fn fn,
+                                      void *arg)
 {
     return spawn(group, options, fn, arg, __builtin_return_address(0));
 }
@@ -262,8 +263,8 @@ static int run_item(void *arg)
     return result < 0 ? result : 0;
 }
 
-int px_map_concurrent(size_t n, size_t limit, int (*fn)(size_t i, void *arg),
-                      void *arg)
+PX_KEEPS_SITE int px_map_concurrent(size_t n, size_t limit,
+                                    int (*fn)(size_t i, void *arg), void *arg)
 {
     px_fiber *self = px__self;
     px_spawn_options options = {.arg_size = sizeof(struct item)};

@@ -160,7 +160,7 @@ static struct posted *take(px_loop *loop, struct px_stack **stack)
     return posted;
 }
 
-int px_post(px_loop *loop, px_fn fn, void *arg)
+PX_KEEPS_SITE int px_post(px_loop *loop, px_fn fn, void *arg)
 {
     struct px_stack *stack;
     struct posted *posted;

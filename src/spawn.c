@@ -226,7 +226,7 @@ static PX_NOINLINE int spawn(px_fiber **out, const px_spawn_options *options,
     return px__begin(self, fiber, options && options->queued);
 }
 
-PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
+PX_KEEPS_SITE PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
 {
     const void *site = __builtin_return_address(0);
     px_fiber *self = px__self, *fiber = NULL;
@@ -241,8 +241,8 @@ PX_HOT int px_spawn(px_fiber **out, px_fn fn, void *arg)
     return px__start_eagerly(self, fiber);
 }
 
-int px_spawn_with(px_fiber **out, const px_spawn_options *options, px_fn fn,
-                  void *arg)
+PX_KEEPS_SITE int px_spawn_with(px_fiber **out, const px_spawn_options *options,
+                                px_fn fn, void *arg)
 {
     return spawn(out, options, fn, arg, __builtin_return_address(0));
 }

@@ -85,7 +85,7 @@ static PX_NOINLINE int go(px_waitgroup *wg, px_fiber *self, px_fn fn, void *arg,
     return fiber ? begin(wg, self, fiber) : PX_ENOMEM;
 }
 
-int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
+PX_KEEPS_SITE int px_waitgroup_go(px_waitgroup *wg, px_fn fn, void *arg)
 {
     const void *site = __builtin_return_address(0);
     px_fiber *self = px__self, *fiber;

@@ -15,6 +15,9 @@
 #define PX_COLD __attribute__((cold, noinline))
 /* Kept apart from a fast path that would otherwise save registers for it. */
 #define PX_NOINLINE __attribute__((noinline))
+/* It keeps its return address, as the place in the user's program: link time
+ * optimisation must not make it a part of its caller. */
+#define PX_KEEPS_SITE __attribute__((noinline))
 /* Hot paths start on a cache line of their own: their speed must not depend
  * on what happens to stand before them. */
 #define PX_HOT __attribute__((aligned(64)))
