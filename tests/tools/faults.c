@@ -31,9 +31,10 @@ static volatile int sink;
 static NOINLINE void write_up_to(size_t n)
 {
     volatile char room[8];
+    volatile char *volatile at = room; /* or UBSan sees it first */
 
     for (size_t i = 0; i < n; i++)
-        room[i] = (char)i;
+        at[i] = (char)i;
     sink = room[0];
 }
 
