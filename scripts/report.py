@@ -22,6 +22,8 @@ import xml.etree.ElementTree as ElementTree
 LEFT_OUT = {
     "nightly": "takes minutes or gigabytes, runs when asked for",
     "release": "takes hours, runs when asked for",
+    "exhaustive": "by the preset of that name",
+    "faults": "runs under dev, asan, clang and poll",
     "crash": "ends its process on purpose",
     "fork": "forks",
     "install": "runs once, under dev",
