@@ -29,11 +29,6 @@ static inline void take_off(struct px_waiter *waiter)
     waiter->queue = NULL;
 }
 
-void px__waitq_append(px_waitq *queue, struct px_waiter *waiter)
-{
-    append(queue, waiter);
-}
-
 void px__waitq_remove(struct px_waiter *waiter)
 {
     take_off(waiter);

@@ -42,8 +42,7 @@ int px__waitq_wake(struct px_waiter *waiter, int verdict);
 /* Do so with all of them, in order. */
 void px__waitq_wake_all(px_waitq *queue, int verdict);
 
-/* Put a waiter at the tail, or take it off; its fiber stays as it is. */
-void px__waitq_append(px_waitq *queue, struct px_waiter *waiter);
+/* Take a waiter off; its fiber stays as it is. */
 void px__waitq_remove(struct px_waiter *waiter);
 
 /* px_wait_class.interrupt for everything that waits in a queue. */
