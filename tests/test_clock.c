@@ -25,14 +25,6 @@ static px_nsec real_now(void)
     return (px_nsec)now.tv_sec * PX_SEC + now.tv_nsec;
 }
 
-static void really_sleep(px_nsec duration)
-{
-    struct timespec rest = {duration / PX_SEC, duration % PX_SEC};
-
-    while (nanosleep(&rest, &rest) != 0)
-        continue;
-}
-
 static int run_really(px_fn fn, void *arg)
 {
     px_run_options options;

@@ -67,13 +67,6 @@ static int nothing(void *arg)
     return 0;
 }
 
-static void really_sleep(px_nsec duration)
-{
-    struct timespec rest = {duration / PX_SEC, duration % PX_SEC};
-
-    (void)nanosleep(&rest, NULL);
-}
-
 /* --- Who is told ---------------------------------------------------------- */
 
 static int wait_alone(void *arg)

@@ -12,14 +12,6 @@
 #include "support/px_scale.h"
 #include "support/px_test.h"
 
-static void really_sleep(px_nsec duration)
-{
-    struct timespec rest = {duration / PX_SEC, duration % PX_SEC};
-
-    while (nanosleep(&rest, &rest) != 0)
-        continue;
-}
-
 /* Read both for so long; how often the quick one was behind. */
 static int times_behind(struct px_quick_clock *clock, px_nsec duration)
 {

@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static char log_buffer[1 << 16];
@@ -130,6 +131,14 @@ px_fiber *start_handle(px_fn fn, void *arg)
 void settle(void)
 {
     EXPECT_EQ(px_sleep(1), 0);
+}
+
+void really_sleep(px_nsec duration)
+{
+    struct timespec rest = {duration / PX_SEC, duration % PX_SEC};
+
+    while (nanosleep(&rest, &rest) != 0)
+        continue;
 }
 
 int open_descriptors(void)

@@ -82,6 +82,9 @@ px_fiber *start_handle(px_fn fn, void *arg);
  * virtual clock, which moves only when nobody can run. */
 void settle(void);
 
+/* Let real time pass on this thread, whatever the fibers' clock is. */
+void really_sleep(px_nsec duration);
+
 /* How many descriptors this process has open. */
 int open_descriptors(void);
 
