@@ -23,6 +23,7 @@ LEFT_OUT = {
     "nightly": "takes minutes or gigabytes, runs when asked for",
     "release": "takes hours, runs when asked for",
     "exhaustive": "by the preset of that name",
+    "model": "runs under asan itself",
     "faults": "runs under dev, asan, clang and poll",
     "crash": "ends its process on purpose",
     "fork": "forks",
