@@ -246,13 +246,17 @@ static void play_given(void)
     play(&program, &chooser);
 }
 
-/* What every suite does at first: 20,000 random calls, and what is smallest. */
+/* What every suite does at first: 20,000 random calls, and what is smallest. Not
+ * the descriptor's, who is told what depends on the poller. */
 static void print_traces(void)
 {
     const struct tally none = tally;
 
     for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++) {
         uint64_t choices = tally.choices;
+
+        if (strcmp(suites[s].name, "descriptor") == 0)
+            continue;
 
         tally = none;
         tally.choices = choices;

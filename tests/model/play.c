@@ -247,6 +247,7 @@ static void play_path(void)
     ref_init(&world.ref, program->fibers, program->permits, program->bounded);
     world.ref.now = start;
     world.ref.threads = play_threads;
+    world.ref.by_number = PX_POLLS_NUMBERS;
     world.did = -1;
     if (world.outside)
         outside_begin();

@@ -78,6 +78,7 @@ struct ref {
     int64_t members; /* the waitgroup's count */
     bool readable;   /* the descriptor */
     bool known;      /* to the poller, */
+    bool by_number;  /* it looks at whatever file has the number */
     bool stale;      /* as another file, which was closed since, */
     bool asked;      /* and is to be reported */
     uint64_t closings;

@@ -55,7 +55,8 @@ void ref_fd_poll(struct ref *ref)
     wake_all(ref, 0);
 }
 
-/* And opened again. With px_close() everybody is told. */
+/* And opened again. With px_close() everybody is told. Otherwise it is noticed
+ * by a poller that knows files; to poll(2) a number is a number. */
 void ref_fd_close(struct ref *ref, bool told)
 {
     ref->readable = false;
@@ -64,6 +65,6 @@ void ref_fd_close(struct ref *ref, bool told)
         ref->closings += ref->known;
         ref->known = ref->stale = ref->asked = false;
     } else {
-        ref->stale = ref->known;
+        ref->stale = ref->known && !ref->by_number;
     }
 }
