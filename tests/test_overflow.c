@@ -356,8 +356,10 @@ static int look_below_the_alternate_stack(void *arg)
 static void the_alternate_stack_has_a_guard(void **state)
 {
     (void)state;
-    if (has_shadow())
-        skip(); /* the tool has set up a stack of its own */
+    if (has_shadow()) {
+        print_message("skipped: the tool has set up a stack of its own\n");
+        skip();
+    }
     assert_int_equal(status_of(RUN(look_below_the_alternate_stack)), 0);
 }
 
