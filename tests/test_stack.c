@@ -440,20 +440,20 @@ static int spell_the_size_out(void *arg)
 {
     px_sem gate = PX_SEM_INIT(0);
     px_spawn_options options;
-    static px_fiber *all[100000];
+    px_fiber *fiber = NULL;
     int n = 0;
 
     (void)arg;
-    while (n < 100000 && px_spawn(&all[n], down, &gate) == 0)
+    /* Nobody awaits them: they stay with their stacks when they have ended. */
+    while (n < 100000 && px_spawn(NULL, down, &gate) == 0)
         n++;
     EXPECT(n > 100 && n < 100000);
     EXPECT_EQ(px_sem_up_n(&gate, n), 0);
-    for (int i = 0; i < n; i++)
-        EXPECT_EQ(px_await(all[i], NULL), 0);
+    EXPECT_EQ(px_sleep(1), 0);
     memset(&options, 0, sizeof(options));
     options.stack_size = 64 * KIB;
-    EXPECT_EQ(px_spawn_with(&all[0], &options, down, &gate), 0);
-    EXPECT_EQ(px_cancel_and_await(all[0], NULL), 0);
+    EXPECT_EQ(px_spawn_with(&fiber, &options, down, &gate), 0);
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
     return 0;
 }
 
