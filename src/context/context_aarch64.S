@@ -11,13 +11,8 @@
  */
 #if defined(__aarch64__)
 
-        .text
-        .globl  px__context_switch
-        .hidden px__context_switch
-        .type   px__context_switch, %function
-        .p2align 6
-px__context_switch:
-        .cfi_startproc
+/* The first half of a switch: the frame, and where it is in *x0. x9: FPCR. */
+        .macro  leave_frame
         sub     sp, sp, #176
         .cfi_def_cfa_offset 176
         stp     x19, x20, [sp, #0]
@@ -46,6 +41,16 @@ px__context_switch:
         str     x9, [sp, #160]
         mov     x10, sp
         str     x10, [x0]
+        .endm
+
+        .text
+        .globl  px__context_switch
+        .hidden px__context_switch
+        .type   px__context_switch, %function
+        .p2align 6
+px__context_switch:
+        .cfi_startproc
+        leave_frame
         /* From here on the frame is the other one's, of the same layout. */
         mov     sp, x1
 .Larrive:
@@ -107,22 +112,7 @@ px__context_leave:
         .p2align 6
 px__context_launch:
         .cfi_startproc
-        sub     sp, sp, #176
-        .cfi_def_cfa_offset 176
-        stp     x19, x20, [sp, #0]
-        stp     x21, x22, [sp, #16]
-        stp     x23, x24, [sp, #32]
-        stp     x25, x26, [sp, #48]
-        stp     x27, x28, [sp, #64]
-        stp     x29, x30, [sp, #80]
-        stp     d8, d9, [sp, #96]
-        stp     d10, d11, [sp, #112]
-        stp     d12, d13, [sp, #128]
-        stp     d14, d15, [sp, #144]
-        mrs     x9, fpcr
-        str     x9, [sp, #160]
-        mov     x10, sp
-        str     x10, [x0]
+        leave_frame
         .cfi_undefined x30
         sub     sp, x1, #16
         mov     x0, x4

@@ -137,9 +137,6 @@ size_t choose(struct chooser *chooser, size_t n, const int *who,
         chosen = (size_t)(next_random(&chooser->random) % n);
     else if (chooser->mode == CHOOSE_RANKED)
         chosen = highest(chooser, n, who);
-    if (chooser->mode == CHOOSE_ALL || chooser->mode == CHOOSE_FIRST ||
-        chooser->mode == CHOOSE_GIVEN)
-        chosen = 0;
     chooser->path[at] = (uint8_t)chosen;
     chooser->ways[at] = (uint8_t)n;
     chooser->at = chooser->length = at + 1;

@@ -18,7 +18,6 @@
 enum { PATH_MOST = 4096 };
 
 enum chooser_mode {
-    CHOOSE_FIRST,
     CHOOSE_ALL,    /* one path after the other */
     CHOOSE_RANDOM, /* each time anew, all ways alike */
     CHOOSE_RANKED, /* by random priorities, which change now and then */

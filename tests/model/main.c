@@ -108,7 +108,6 @@ static struct chooser chooser;
 /* What the random search is at, for whoever looks after it. */
 static struct {
     uint64_t seed;
-    uint64_t calls;
 } * shared;
 
 static struct call call_of(const char *text)
@@ -411,7 +410,6 @@ static int supervise(void)
     if (child == 0) {
         int code = run(explore, NULL);
 
-        shared->calls = tally.calls;
         (void)printf("%s: %llu programs, %llu calls, trace %016llx\n",
                      options.suite->name, (unsigned long long)tally.paths,
                      (unsigned long long)tally.calls,
