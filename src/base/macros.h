@@ -11,6 +11,18 @@
 #define PX_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define PX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
+/* What cannot happen as far as anybody can see, and is answered nevertheless,
+ * should somebody be wrong about that. No test can get there: a build that
+ * counts coverage takes the answer for a constant. `scripts/coverage` counts
+ * these marks, too; each says why. */
+#ifdef PX_COVERAGE
+#define PX_NEVER(condition) (0)
+#define PX_ALWAYS(condition) (1)
+#else
+#define PX_NEVER(condition) PX_UNLIKELY(condition)
+#define PX_ALWAYS(condition) PX_LIKELY(condition)
+#endif
+
 /* Out of line and out of the way: the paths that are not the usual one. */
 #define PX_COLD __attribute__((cold, noinline))
 /* Kept apart from a fast path that would otherwise save registers for it. */

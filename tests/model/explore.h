@@ -43,6 +43,19 @@ uint64_t next_random(uint64_t *state);
  * are no more. */
 void chooser_begin(struct chooser *chooser);
 bool chooser_next(struct chooser *chooser);
+/* Nothing to look at that was not looked at before: on the way to where this
+ * path leaves an earlier one, and behind a state that was seen. But should the
+ * state leave something out, one in some of those is looked at nevertheless. */
+static inline bool chooser_repeats(const struct chooser *chooser)
+{
+    enum { LOOKED_AT = 16 };
+
+    if (chooser->mode != CHOOSE_ALL)
+        return false;
+    return chooser->at < chooser->length ||
+           (chooser->seen && chooser->pruned % LOOKED_AT != 0);
+}
+
 /* One of n; `state` says all that the rest depends on, `who` are the fibers that
  * it is about (n of them; -1: none). */
 size_t choose(struct chooser *chooser, size_t n, const int *who,

@@ -110,8 +110,10 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
         who[count] = index_of(ready[i]);
         others[count++] = ready[i];
     }
-    compare_ready(others, who, count);
-    compare(loop);
+    if (!chooser_repeats(world.chooser)) {
+        compare_ready(others, who, count);
+        compare(loop);
+    }
     more = other_ways(loop, ways);
     for (size_t i = 0; i < more; i++)
         who[count + i] = -1 - ways[i];
