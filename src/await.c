@@ -19,12 +19,10 @@ struct claims {
 };
 
 /* Give the fibers back that are not waited for any more. */
-static void unclaim(px_fiber *self, px_fiber **fibers, size_t n)
+static void unclaim(px_fiber **fibers, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (fibers[i]->awaiter == self)
-            fibers[i]->awaiter = NULL;
-    }
+    for (size_t i = 0; i < n; i++)
+        fibers[i]->awaiter = NULL;
 }
 
 /* From this moment on none of them counts down for `self`. */
@@ -33,7 +31,7 @@ static bool await_interrupt(px_fiber *self, int code)
     if (self->flags & PX_FIBER_AWAITS_ALL) {
         const struct claims *claims = self->waits_on;
 
-        unclaim(self, claims->fibers, claims->n);
+        unclaim(claims->fibers, claims->n);
     } else {
         px_fiber *one = self->waits_on;
 
@@ -127,7 +125,7 @@ static int claim(px_fiber *self, px_fiber **fibers, size_t n)
         if (!err && fibers[i]->awaiter)
             err = fibers[i]->awaiter == self ? PX_EINVAL : PX_EBUSY;
         if (err) {
-            unclaim(self, fibers, i);
+            unclaim(fibers, i);
             return err;
         }
         fibers[i]->awaiter = self;
@@ -141,7 +139,7 @@ static int check_handles(px_fiber *self, px_fiber **fibers, size_t n)
     int err = claim(self, fibers, n);
 
     if (!err)
-        unclaim(self, fibers, n);
+        unclaim(fibers, n);
     return err;
 }
 
@@ -160,7 +158,7 @@ static int await_claimed(px_fiber *self, struct claims *claims, int64_t running)
 {
     int err = claim(self, claims->fibers, claims->n);
 
-    if (err)
+    if (PX_NEVER(err)) /* they were looked at just now */
         return err;
     self->waits_on = claims;
     self->waiter.want = running;

@@ -84,7 +84,7 @@ static void spread(px_loop *loop, px_scope *scope)
             px__scope_settle(s);
         px__scope_settle_attention(f);
     }
-    if (list && list->life->mark)
+    if (list->life->mark)
         list = px__fibers_sorted(list);
     while (list) {
         px_fiber *f = list;
@@ -122,9 +122,8 @@ static void fire_due(px_fiber *fiber)
     px_scope *outermost = NULL;
     px_nsec now = fiber->loop->now;
 
-    for (px_scope *s = fiber->life->scope; s; s = s->outer) {
-        if (s->nearest > now)
-            break; /* nor is anything outside of it */
+    /* What is not due has nothing outside that is; the root never is. */
+    for (px_scope *s = fiber->life->scope; s->nearest <= now; s = s->outer) {
         if (s->status || s->deadline > now)
             continue;
         s->status = PX_ETIMEDOUT;

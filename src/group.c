@@ -144,7 +144,7 @@ static int take_place(px_group *group, px_fiber *self)
 {
     int err;
 
-    if (has_place(group) && px__waitq_empty(&group->spawners)) {
+    if (has_place(group)) { /* then nobody waits for one: G2 */
         group->running++;
         return 0;
     }

@@ -35,6 +35,8 @@
 #include "cancel.h"
 #include "wait_queue.h"
 
+_Static_assert(EAGAIN == EWOULDBLOCK, "one of the two is asked for");
+
 #define CHUNK 1024
 #define CHUNKS 8192 /* together more than a process can have open */
 
@@ -411,7 +413,7 @@ static ssize_t after_attempt(px_fiber *self, int fd, int events, ssize_t result,
 {
     if (result == -EINTR)
         return 0;
-    if (result != -EAGAIN && result != -EWOULDBLOCK)
+    if (result != -EAGAIN)
         return result;
     return park_on(self, fd, events, mode == TRANSFER, &fd_class);
 }

@@ -23,9 +23,7 @@ static int take(const sigset_t *set)
     do {
         number = sigtimedwait(set, NULL, &now);
     } while (number < 0 && errno == EINTR);
-    if (number < 0)
-        return errno == EAGAIN ? 0 : -errno;
-    return number;
+    return number < 0 ? 0 : number; /* -1 is EAGAIN */
 }
 
 /* It lies on the waiter's stack. */

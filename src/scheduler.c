@@ -240,7 +240,7 @@ static bool can_still_wake(px_loop *loop)
 
 bool px__is_stalled(px_loop *loop)
 {
-    return loop->alive > 0 && !px__has_ready(loop) && !can_still_wake(loop);
+    return !px__has_ready(loop) && !can_still_wake(loop);
 }
 
 /* How long to wait for something to happen; under the virtual clock this is
@@ -259,7 +259,7 @@ static px_nsec time_to_wait(px_loop *loop)
         return 0;
     }
     until = px__clock_add(top->when, loop->options.timer_slack);
-    return until > loop->now ? until - loop->now : 0;
+    return until - loop->now; /* what was due has run */
 }
 
 /* Wait until a fiber is ready, on the stack of whoever found none. NULL if
@@ -275,9 +275,6 @@ static PX_COLD px_fiber *idle(px_loop *loop)
         fiber = pop(loop);
         if (fiber || !can_still_wake(loop))
             break;
-        if (loop->alive == 0 && !px__inbox_held(loop) &&
-            !px__inbox_pending(loop))
-            break;
         if (loop->virtual && loop->io_waits > 0) {
             px__poller_wait(&loop->poller, loop, 0);
             fiber = pop(loop);
@@ -287,7 +284,7 @@ static PX_COLD px_fiber *idle(px_loop *loop)
         {
             px_nsec timeout = time_to_wait(loop);
 
-            if (timeout > 0 || !loop->virtual)
+            if (timeout > 0)
                 px__poller_wait(&loop->poller, loop, timeout);
         }
     }
@@ -456,7 +453,8 @@ PX_HOT int px__requeue(px_fiber *self, int verdict)
 static PX_NOINLINE void depart_slowly(px_loop *loop, px_fiber *self)
 {
     (void)go_on_slowly(loop, self);
-    px__panic("px_run", "an ended fiber was resumed");
+    if (PX_NEVER(true)) /* nobody switches to it any more */
+        px__panic("px_run", "an ended fiber was resumed");
 }
 
 static inline void depart(px_loop *loop, px_fiber *self)
@@ -466,13 +464,13 @@ static inline void depart(px_loop *loop, px_fiber *self)
     loop->zombie = self;
     if (PX_UNLIKELY(--loop->countdown < 0 || !next)) {
         depart_slowly(loop, self);
-        return;
+    } else {
+        loop->queues[0].head = next->next;
+        fetch_ahead(next);
+        bring_own(loop, next);
+        set_running(next);
+        PX_LEAVE(self, next);
     }
-    loop->queues[0].head = next->next;
-    fetch_ahead(next);
-    bring_own(loop, next);
-    set_running(next);
-    PX_LEAVE(self, next);
 }
 
 static PX_NOINLINE void bury_and_depart(px_loop *loop, px_fiber *self)

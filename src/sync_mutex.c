@@ -76,7 +76,7 @@ int px_mutex_destroy(px_mutex *mutex)
     if (!mutex)
         return PX_EINVAL;
     PX_CHECK(mutex, "px_mutex_destroy");
-    if (mutex->owner || !px__waitq_empty(&mutex->waiters))
+    if (mutex->owner) /* who waits, waits for an owner */
         return PX_EBUSY;
     PX_SPOIL(mutex);
     return 0;

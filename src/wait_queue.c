@@ -99,3 +99,13 @@ struct px_waiter *px__waitq_find(const px_waitq *queue, px_fid id)
     }
     return NULL;
 }
+
+#ifdef PX_CHECKED
+void px__check_waiters(const px_waitq *queue, const void *object,
+                       const char *function)
+{
+    if (!px__waitq_empty(queue))
+        PX_CHECK_THREAD(px__waiter_fiber(queue->head)->loop, function,
+                        "a waiter of object", object);
+}
+#endif

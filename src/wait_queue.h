@@ -21,14 +21,16 @@ static inline bool px__waitq_empty(const px_waitq *queue)
 
 /* In a checked build: an object that waits are for is one, and whoever waits on
  * it is this thread's. */
+#ifdef PX_CHECKED
+#define PX_CHECK_WAITERS px__check_waiters
+void px__check_waiters(const px_waitq *queue, const void *object,
+                       const char *function);
+#else
+#define PX_CHECK_WAITERS(queue, object, function) ((void)0)
+#endif
 #define PX_CHECK_WAITED(object, function)                                      \
     (PX_CHECK_WORD(object, function),                                          \
      PX_CHECK_WAITERS(&(object)->waiters, object, function))
-#define PX_CHECK_WAITERS(queue, object, function)                              \
-    (px__waitq_empty(queue)                                                    \
-         ? (void)0                                                             \
-         : PX_CHECK_THREAD(px__waiter_fiber((queue)->head)->loop, function,    \
-                           "a waiter of object", object))
 
 /* Put the running fiber's waiter at the tail of a queue of `object`, and park.
  * Returns the verdict of whoever wakes it. The caller has seen to it that it is

@@ -3,6 +3,7 @@
 #include "base/panic.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,3 +30,18 @@ void px__panic(const char *function, const char *format, ...)
     }
     abort();
 }
+
+#ifdef PX_CHECKED
+void px__check_word(const void *object, size_t word, const char *function)
+{
+    const uint32_t *check;
+
+    if (!object)
+        return;
+    check = (const void *)((const char *)object + word);
+    if (*check != 0)
+        px__panic(function, "object %p was %s", object,
+                  *check == PX_CHECK_SPOILED ? "destroyed"
+                                             : "never initialised");
+}
+#endif

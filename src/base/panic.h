@@ -20,12 +20,8 @@ extern void (*px__panic_who)(char *out, size_t size);
 #ifdef PX_CHECKED
 #define PX_CHECK_SPOILED 0xdeadc0deu
 #define PX_CHECK_WORD(object, function)                                        \
-    (!(object) || (object)->check == 0                                         \
-         ? (void)0                                                             \
-         : px__panic(function, "object %p was %s", (const void *)(object),     \
-                     (object)->check == PX_CHECK_SPOILED                       \
-                         ? "destroyed"                                         \
-                         : "never initialised"))
+    px__check_word(object, offsetof(__typeof__(*(object)), check), function)
+void px__check_word(const void *object, size_t word, const char *function);
 #define PX_SPOIL(object) ((object)->check = PX_CHECK_SPOILED)
 #define PX_CHECK_THAT(condition, function, ...)                                \
     ((condition) ? (void)0 : px__panic(function, __VA_ARGS__))
