@@ -46,12 +46,19 @@ static inline bool is_open(const px_group *group)
     return group->scope.fiber != NULL;
 }
 
-/* The opener of an open one lives. */
+#ifdef PX_CHECKED
 #define PX_CHECK(group, function)                                              \
-    (PX_CHECK_WORD(group, function),                                           \
-     !(group) || !is_open(group) ? (void)0                                     \
-                                 : PX_CHECK_THREAD((group)->scope.fiber->loop, \
-                                                   function, "group", group))
+    (PX_CHECK_WORD(group, function), check_thread(group, function))
+
+/* The opener of an open one lives. */
+static void check_thread(const px_group *group, const char *function)
+{
+    if (group && is_open(group))
+        PX_CHECK_THREAD(group->scope.fiber->loop, function, "group", group);
+}
+#else
+#define PX_CHECK(group, function) ((void)0)
+#endif
 
 static bool has_place(const px_group *group)
 {

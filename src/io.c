@@ -128,7 +128,7 @@ static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
     struct descriptor *descriptor = find(loop, fd);
     int err;
 
-    if (!descriptor || descriptor->watch.generation != generation)
+    if (descriptor->watch.generation != generation)
         return;
     wake(loop, descriptor, events, 0);
     /* One-shot: those who wait for the other direction need it again. */

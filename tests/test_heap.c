@@ -113,6 +113,7 @@ static void without_room_all_come_out_in_time(void **state)
                 px__heap_remove(&heap, top);
             top = px__heap_top(&heap);
             assert_true(!top || top->when > time);
+            assert_int_equal(px__heap_is_empty(&heap), !top);
         }
         assert_true(px__heap_is_empty(&heap));
         for (size_t i = 0; i < NODES; i++)

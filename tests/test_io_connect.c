@@ -398,7 +398,7 @@ static int full_backlog(void *arg)
                                    .size = size};
     EXPECT_EQ(connect_it(&c[0]), 0);
     EXPECT_EQ(c[0].result, 0);
-    EXPECT_EQ(px_with_timeout(50 * PX_MSEC, connect_it, &c[1]), 0);
+    EXPECT_EQ(px_with_timeout(500 * PX_MSEC, connect_it, &c[1]), 0);
     EXPECT_EQ(c[1].result, PX_ETIMEDOUT);
     fiber = start_handle(connect_it, &c[2]);
     settle();

@@ -314,7 +314,50 @@ static void failures_after_a_failed_spawn_do_not_replace_it(void **state)
     free(w);
 }
 
+/* ---- A deadlock ---- */
+
+static int waits_in_vain(size_t i, void *arg)
+{
+    int err = px_sem_down(arg);
+
+    EXPECT_EQ(err, PX_ESTALLED);
+    return i == 0 ? -7 : err;
+}
+
+static int maps_in_vain(void *value)
+{
+    px_sem never = PX_SEM_INIT(0);
+
+    *(int *)value = px_map_concurrent(3, 1, waits_in_vain, &never);
+    return 0;
+}
+
+/* An item and whoever waits for its place are told at once: what is returned is
+ * the failure of whichever runs first. */
+static void the_first_failure_counts_in_a_deadlock_too(void **state)
+{
+    int deadlocks = 0, of_item = 0, of_place = 0;
+    px_run_options options = {.on_deadlock = count_deadlocks,
+                              .ctx = &deadlocks};
+
+    (void)state;
+    for (int seed = 1; seed <= 20; seed++) {
+        int value = 0;
+
+        options.shuffle_seed = (uint64_t)seed;
+        assert_int_equal(run_fibers_with(options, 0, maps_in_vain, &value),
+                         PX_ESTALLED);
+        assert_true(value == -7 || value == PX_ESTALLED);
+        of_item += value == -7;
+        of_place += value == PX_ESTALLED;
+    }
+    assert_int_equal(deadlocks, 20);
+    assert_true(of_item > 0);
+    assert_true(of_place > 0);
+}
+
 static const struct CMUnitTest tests[] = {
+
     PX_TEST(every_index_is_run_once_in_order_at_most_so_many_at_once),
     PX_TEST(without_a_limit_all_start_at_once),
     PX_TEST(one_at_a_time_takes_the_sum),
@@ -332,6 +375,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(it_may_be_nested),
     PX_TEST(a_failed_spawn_cancels_the_rest_and_is_returned),
     PX_TEST(failures_after_a_failed_spawn_do_not_replace_it),
+    PX_TEST(the_first_failure_counts_in_a_deadlock_too),
 };
 
 PX_TEST_MAIN(tests)

@@ -49,6 +49,21 @@ static int with_index(size_t i, void *arg)
     return nothing(arg);
 }
 
+/* What was asked for is looked at first: an argument may have half a stack. */
+static void expect_sizes_looked_at(void)
+{
+    static char arg[64 * 1024];
+    px_spawn_options options = {.arg_size = sizeof(arg) / 2};
+
+    EXPECT_EQ(px_spawn_with(NULL, &options, nothing, arg), PX_ENOFIBER);
+    options.arg_size++;
+    EXPECT_EQ(px_spawn_with(NULL, &options, nothing, arg), PX_EINVAL);
+    options = (px_spawn_options){.arg_size = 8192, .stack_size = 16384};
+    EXPECT_EQ(px_spawn_with(NULL, &options, nothing, arg), PX_ENOFIBER);
+    options.arg_size++;
+    EXPECT_EQ(px_spawn_with(NULL, &options, nothing, arg), PX_EINVAL);
+}
+
 /* Every call that is refused off a fiber is, and what works there works. */
 static void expect_off_fiber(int in_run)
 {
@@ -82,6 +97,8 @@ static void expect_off_fiber(int in_run)
     EXPECT_EQ(px_spawn(&fiber, nothing, NULL), PX_ENOFIBER);
     EXPECT_EQ(px_spawn(NULL, nothing, NULL), PX_ENOFIBER);
     EXPECT_EQ(px_spawn_with(&fiber, NULL, nothing, NULL), PX_ENOFIBER);
+    if (!in_run)
+        expect_sizes_looked_at();
     EXPECT(fiber == untouched);
     EXPECT_EQ(px_stop(), PX_ENOFIBER);
     if (!in_run)

@@ -752,6 +752,85 @@ FIBER_TEST(scopes_in_the_frame_that_a_return_frees_are_forgotten)
     return 0;
 }
 
+/* Its memory says nothing: what is looked at is the chain. */
+FIBER_TEST(a_scope_that_is_entered_is_not_entered_again)
+{
+    px_scope outer, inner;
+    px_group group;
+
+    EXPECT_EQ(px_scope_enter(&outer, PX_SEC), 0);
+    EXPECT_EQ(px_scope_enter(&inner, PX_FOREVER), 0);
+    EXPECT_EQ(px_scope_enter(&inner, PX_MSEC), PX_EINVAL);
+    EXPECT_EQ(px_scope_enter(&outer, PX_MSEC), PX_EINVAL);
+    EXPECT_EQ(px_scope_enter_until(&outer, PX_MSEC), PX_EINVAL);
+    EXPECT_EQ(px_deadline(), PX_SEC);
+    EXPECT_EQ(px_group_open(&group), 0);
+    EXPECT_EQ(px_group_open(&group), PX_EINVAL);
+    EXPECT_EQ(px_group_wait(&group), 0);
+    EXPECT_EQ(px_scope_leave(&inner), 0);
+    EXPECT_EQ(px_scope_leave(&outer), 0);
+    return 0;
+}
+
+static int enters_inside(void *arg)
+{
+    return px_scope_enter(arg, 10 * PX_MSEC);
+}
+
+static px_scope left_by_an_earlier_run;
+
+static void expect_not_entered(px_scope *scope)
+{
+    EXPECT_EQ(px_scope_set_deadline(scope, 1), 0);
+    EXPECT_EQ(px_scope_cancel(scope), 0);
+    EXPECT_EQ(px_scope_status(scope), 0);
+}
+
+/* The fiber goes on, but not inside it. */
+FIBER_TEST(a_scope_inside_one_that_was_left_is_forgotten)
+{
+    EXPECT_EQ(px_with_timeout(PX_SEC, enters_inside, &left_by_an_earlier_run),
+              0);
+    expect_not_entered(&left_by_an_earlier_run);
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
+    return 0;
+}
+
+static int meets_it_again(void *arg UNUSED)
+{
+    expect_not_entered(&left_by_an_earlier_run);
+    return px_sleep(PX_SEC);
+}
+
+static void a_scope_of_an_earlier_run_is_forgotten(void **state)
+{
+    a_scope_inside_one_that_was_left_is_forgotten(state);
+    expect_not_entered(&left_by_an_earlier_run);
+    run_fibers(meets_it_again, NULL);
+}
+
+static int takes_anothers_guard(void *arg)
+{
+    px_scope of_none = px_scope_not_entered();
+
+    px_scope_guard_release(arg);
+    px_scope_guard_release(NULL);
+    px_scope_guard_release(&of_none);
+    return 0;
+}
+
+FIBER_TEST(a_guard_leaves_what_it_belongs_to)
+{
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter(&scope, 10 * PX_MSEC), 0);
+    start(takes_anothers_guard, &scope);
+    EXPECT_EQ(px_deadline(), 10 * PX_MSEC);
+    px_scope_guard_release(&scope);
+    EXPECT_EQ(px_deadline(), PX_FOREVER);
+    return 0;
+}
+
 static int notes_after_20ms(void *arg UNUSED)
 {
     note("%s ", err(px_sleep(20 * PX_MSEC)));
@@ -1004,6 +1083,10 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers),
     PX_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended),
     PX_TEST(a_guard_does_nothing_to_the_next_fiber_of_a_record),
+    PX_TEST(a_scope_that_is_entered_is_not_entered_again),
+    PX_TEST(a_scope_inside_one_that_was_left_is_forgotten),
+    PX_TEST(a_scope_of_an_earlier_run_is_forgotten),
+    PX_TEST(a_guard_leaves_what_it_belongs_to),
     PX_TEST(the_main_fiber_may_return_inside_scopes),
     PX_TEST(a_parked_fibers_deadline_can_be_moved),
     PX_TEST(a_deadline_moved_to_the_past_has_fired_at_once),
