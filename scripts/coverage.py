@@ -1,36 +1,93 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What of src/ the tests have reached, by llvm-cov.
+"""What of src/ the tests have reached.
 
-    coverage.py SOURCE_DIR EXPORT...
+    coverage.py SOURCE_DIR gcov BUILD_DIR...
+    coverage.py SOURCE_DIR llvm EXPORT...
 
-Each export is `llvm-cov export` of all programs of one kind in one build. In
-several builds one function may differ by what the preprocessor left of it, so
-they are added up here: places are told apart by where they stand in the source,
-and inside a macro by where that is used. Prints the figures of lines, regions
-and branches as NAME REACHED ALL, and before them what was not reached.
+By gcov's counts of every object in the build directories, or by what
+`llvm-cov export` says of all programs of one kind in one build. In several builds
+a function may differ by what the preprocessor left of it, so they are added up
+here: places are told apart by where they stand in the source, and inside a macro
+by where that is used. (gcovr adds up branches by their number, and takes those
+that only an exception takes for usual ones where a build did not run the
+function.) Prints what was not reached, and then the figures as NAME REACHED ALL.
 """
 import json
 import os
+import subprocess
 import sys
+from multiprocessing.pool import ThreadPool
 
 CODE, EXPANSION = 0, 1
 END = "GCOVR_EXCL"
 
 
 def excluded(path, cache={}):
-    """The lines which the source says are not to be counted."""
+    """The lines which are not to be counted, because the source says so, or
+    because they end a function that does not return there. What is done if
+    something happens that is said never to happen is one statement."""
     if path not in cache:
-        lines, within = set(), False
+        lines, within, never = set(), False, False
         with open(path, encoding="utf-8") as source:
             for number, line in enumerate(source, 1):
-                within = (within or END + "_START" in line)
-                if within or END + "_LINE" in line:
+                within = within or END + "_START" in line
+                if within or never or END + "_LINE" in line or \
+                        line.strip() in "{}":
                     lines.add(number)
                 within = within and END + "_STOP" not in line
+                never = "if (PX_NEVER(" in line or never and ";" not in line
         cache[path] = lines
     return cache[path]
 
+
+# -- gcov --
+
+def by_gcov(notes):
+    """All that gcov says of an object."""
+    folder, name = os.path.split(os.path.abspath(notes))
+    told = subprocess.run(
+        ["gcov", "--branch-probabilities", "--branch-counts", "--json-format",
+         "--stdout", name],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        check=True).stdout
+    return [json.loads(line) for line in told.splitlines()]
+
+
+def add_gcov(counts, told, top):
+    """Lines by their number, branches by their number among those of a line
+    that has as many, of the same kinds, in each build."""
+    for file in told["files"]:
+        path = os.path.realpath(
+            os.path.join(told["current_working_directory"], file["file"]))
+        if not path.startswith(top + "/src/"):
+            continue
+        for line in file["lines"]:
+            number = line["line_number"]
+            if number in excluded(path):
+                continue
+            kinds = tuple(branch["throw"] for branch in line["branches"])
+            found = [(("lines", ()), line["count"])]
+            found += [(("branches", (kinds, i)), branch["count"])
+                      for i, branch in enumerate(line["branches"])
+                      if not branch["throw"]]
+            for (kind, which), count in found:
+                key = (path, (number, 0), which)
+                counts[kind][key] = counts[kind].get(key, 0) + count
+
+
+def read_gcov(top, builds):
+    counts = {"lines": {}, "branches": {}}
+    notes = [os.path.join(folder, name) for build in builds
+             for folder, _, names in os.walk(build)
+             for name in names if name.endswith(".gcno")]
+    for documents in ThreadPool(os.cpu_count()).map(by_gcov, notes):
+        for told in documents:
+            add_gcov(counts, told, top)
+    return counts
+
+
+# -- llvm-cov --
 
 def expansions(function):
     """Where each of a function's files is used: the file of the function
@@ -49,66 +106,65 @@ def chain(function, used, file):
     return function["filenames"][file], tuple(places)
 
 
-def add(counts, function, top):
+def add_llvm(counts, function, top):
     used = expansions(function)
-    for kind, wanted in (("regions", CODE), ("branches", None)):
+    for kind, ways in (("regions", ("",)), ("branches", ("true", "false"))):
         for record in function[kind]:
-            file = record[-3]
-            if wanted is not None and record[-1] != wanted:
+            if kind == "regions" and record[-1] != CODE:
                 continue
-            path, places = chain(function, used, file)
-            if not path.startswith(top + "/src/"):
+            path, places = chain(function, used, record[-3])
+            places += (tuple(record[:4]),)
+            if not path.startswith(top + "/src/") or \
+                    places[0][0] in excluded(path):
                 continue
-            place = places + (tuple(record[:4]),)
-            if place[0][0] in excluded(path):
-                continue
-            found = record[4:-3]
-            key = (path, place)
-            before = counts[kind].get(key, (0,) * len(found))
-            counts[kind][key] = tuple(map(sum, zip(before, found)))
+            for way, count in zip(ways, record[4:]):
+                key = (path, places[0][:2], (places, way))
+                counts[kind][key] = counts[kind].get(key, 0) + count
 
 
-def lines(regions):
+def lines_of(regions):
     """A line is as often run as the innermost region that begins on it or
     reaches over it."""
-    files = {}
-    for (path, place), (count, *_) in regions.items():
-        if len(place) == 1:
-            files.setdefault(path, []).append((place[0], count))
-    for path, found in files.items():
-        reached = {}
-        # Outer ones first: what begins later overwrites.
-        for (first, _, last, _), count in sorted(found):
+    lines = {}
+    # Outer ones first: what begins later overwrites.
+    for (path, _, (places, _)), count in sorted(regions.items()):
+        if len(places) == 1:
+            first, _, last, _ = places[0]
             for number in range(first, last + 1):
-                reached[number] = count
-        yield path, reached
+                lines[path, (number, 0), ()] = count
+    return lines
 
 
-def main(top, exports):
-    top = os.path.realpath(top)
+def read_llvm(top, exports):
     counts = {"regions": {}, "branches": {}}
     for name in exports:
         with open(name, encoding="utf-8") as file:
             for function in json.load(file)["data"][0]["functions"]:
-                add(counts, function, top)
-    missed, sums = {}, {}
-    for kind, ways in (("regions", ("",)), ("branches", ("true", "false"))):
-        done = 0
-        for (path, place), found in counts[kind].items():
-            for way, count in zip(ways, found):
-                done += count > 0
-                if not count:
-                    where = (os.path.relpath(path, top), place[0][:2])
-                    missed.setdefault(where, set()).add(
-                        f"{kind[:6]} {way}".strip())
-        sums[kind] = (done, len(counts[kind]) * len(ways))
-    reached = [count for _, found in lines(counts["regions"])
-               for count in found.values()]
-    sums["lines"] = (sum(count > 0 for count in reached), len(reached))
-    for (path, (line, column)), what in sorted(missed.items()):
-        print(f"  {path}:{line}:{column}: {', '.join(sorted(what))}")
-    for kind in ("lines", "regions", "branches"):
-        print(kind, *sums[kind])
+                add_llvm(counts, function, top)
+    counts["lines"] = lines_of(counts["regions"])
+    return counts
 
 
-main(sys.argv[1], sys.argv[2:])
+# -- both --
+
+def main(top, tool, *names):
+    top = os.path.realpath(top)
+    counts = {"gcov": read_gcov, "llvm": read_llvm}[tool](top, names)
+    missed = {}
+    for kind, found in counts.items():
+        for (path, place, _), count in found.items():
+            if not count:
+                where = (os.path.relpath(path, top), place[0])
+                missed.setdefault(where, []).append(kind)
+    for (path, line), kinds in sorted(missed.items()):
+        with open(os.path.join(top, path), encoding="utf-8") as source:
+            text = source.read().splitlines()[line - 1].strip()
+        what = ", ".join(f"{kinds.count(kind)} {kind}"
+                         for kind in sorted(set(kinds)))
+        print(f"  {path}:{line}: {what}: {text}")
+    for kind in sorted(counts):
+        found = counts[kind].values()
+        print(kind, sum(count > 0 for count in found), len(found))
+
+
+main(*sys.argv[1:])

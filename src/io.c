@@ -576,7 +576,7 @@ int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
         if (err)
             return err;
         err = ready_now(fd, PX_WRITABLE);
-    } while (err == 0);
+    } while (PX_NEVER(err == 0)); /* what is under way stays ready once it is */
     return err < 0 ? err : socket_error(fd);
 }
 

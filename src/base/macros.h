@@ -16,8 +16,8 @@
  * counts coverage takes the answer for a constant. `scripts/coverage` counts
  * these marks, too; each says why. */
 #ifdef PX_COVERAGE
-#define PX_NEVER(condition) (0)
-#define PX_ALWAYS(condition) (1)
+#define PX_NEVER(condition) (sizeof(condition) == 0)
+#define PX_ALWAYS(condition) (sizeof(condition) != 0)
 #else
 #define PX_NEVER(condition) PX_UNLIKELY(condition)
 #define PX_ALWAYS(condition) PX_LIKELY(condition)
