@@ -14,8 +14,8 @@
 #include "base/panic.h"
 
 #define CHUNK ((size_t)63) /* a page, with the head that is aligned like them */
-#define MOST ((size_t)1023) /* 128 KiB */
-#define MAPPED ((size_t)1 << 17)
+#define MOST ((size_t)1023)      /* 128 KiB */
+#define MAPPED ((size_t)1 << 16) /* a chunk of that size is one of MOST */
 #define LINE ((size_t)64)
 
 static struct px_life no_life;

@@ -131,6 +131,7 @@ int __real_posix_memalign(void **out, size_t alignment, size_t size);
 void *__real_mmap(void *at, size_t size, int protection, int flags, int fd,
                   off_t offset);
 int __real_mprotect(void *at, size_t size, int protection);
+int __real_madvise(void *at, size_t size, int advice);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void __wrap_free(void *memory);
@@ -138,11 +139,14 @@ int __wrap_posix_memalign(void **out, size_t alignment, size_t size);
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
                   off_t offset);
 int __wrap_mprotect(void *at, size_t size, int protection);
+int __wrap_madvise(void *at, size_t size, int advice);
 
 static long calls_left = -1; /* until there is no more memory; below 0: ever */
 static bool refused;
 static long live; /* allocations */
 static long most_live;
+static size_t largest; /* of what was asked for by lines */
+static bool pretends;  /* to have set a guard, as an emulator may */
 
 static bool refuse(void)
 {
@@ -175,8 +179,13 @@ void *__wrap_calloc(size_t n, size_t size)
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t size)
 {
-    int error = refuse() ? ENOMEM : __real_posix_memalign(out, alignment, size);
+    int error;
 
+    if (size > largest)
+        largest = size;
+    if (refuse())
+        return ENOMEM;
+    error = __real_posix_memalign(out, alignment, size);
     if (!error)
         (void)count_in(*out);
     return error;
@@ -198,6 +207,11 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
 int __wrap_mprotect(void *at, size_t size, int protection)
 {
     return refuse() ? -1 : __real_mprotect(at, size, protection);
+}
+
+int __wrap_madvise(void *at, size_t size, int advice)
+{
+    return pretends ? 0 : __real_madvise(at, size, advice);
 }
 
 enum { FEW = 80 }; /* more than a chunk of records, several slabs of stacks */
@@ -274,6 +288,148 @@ static void R145_wherever_memory_ends_a_large_spawn_is_refused(void **state)
     run_out_of_memory((size_t)32 << 20);
 }
 
+/* So many records that the next ones come as a mapping of their own. */
+static int gather_past_a_mapping(void *arg)
+{
+    struct crowd crowd = {PX_SEM_INIT(0), 0, 0, 0};
+    int refusals = 0;
+
+    (void)arg;
+    EXPECT_EQ(crowd_gather(&crowd, 1000), 0);
+    for (int i = 0; i < 200; i++) {
+        int error;
+
+        calls_left = 0;
+        error = crowd_gather(&crowd, 1);
+        calls_left = -1;
+        if (error) {
+            refusals++;
+            EXPECT_EQ(error, PX_ENOMEM);
+            EXPECT_EQ(crowd_gather(&crowd, 1), 0);
+        }
+    }
+    EXPECT_EQ(crowd.gathered, 1200);
+    EXPECT(refusals > 0);
+    crowd_release_all(&crowd);
+    return 0;
+}
+
+/* What malloc has it may keep; many records are not malloc's. */
+static void R145_many_records_are_mapped_or_refused(void **state)
+{
+    (void)state;
+    if (is_small()) {
+        print_message("skipped: this tool does not hold so many fibers\n");
+        skip();
+    }
+    px__stack_no_light_guards = false; /* a spawn may do with its record */
+    largest = 0;
+    run_fibers(gather_past_a_mapping, NULL);
+    assert_log("");
+    assert_in_range(largest, 4096, 65535);
+}
+
+/* --- A pool --------------------------------------------------------------- */
+
+enum { HEAD = 64, POOLED = 64 };
+
+static void open_pool(struct px_stack_pool *pool)
+{
+    px__stack_pool_open(pool, 0, HEAD, false);
+}
+
+static struct px_stack *acquire(struct px_stack_pool *pool)
+{
+    struct px_stack *stack = px__stack_acquire(pool, PX_STACK_MINIMUM);
+
+    assert_non_null(stack);
+    return stack;
+}
+
+static void mark(struct px_stack *stack)
+{
+    memset(stack->low, 'x', (size_t)(px__stack_top(stack) - stack->low));
+}
+
+/* Whether all of it is still there; it may also be all zero. */
+static bool is_marked(struct px_stack *stack)
+{
+    char first = stack->low[0];
+
+    for (const char *at = stack->low; at < px__stack_top(stack); at++)
+        assert_int_equal(*at, first);
+    return first == 'x';
+}
+
+/* As if two were many: in every block one is in use, so it can not go back as a
+ * whole, and what is free goes back one by one when it is much too much. */
+static void free_stacks_between_others_go_back_one_by_one(void **state)
+{
+    struct px_stack_pool pool;
+    struct px_stack *stacks[POOLED];
+    long before = live;
+    int kept = 0, warm = 0;
+
+    (void)state;
+    open_pool(&pool);
+    for (int i = 0; i < POOLED; i++) {
+        stacks[i] = acquire(&pool);
+        mark(stacks[i]);
+    }
+    pool.last->warm_most = 2;
+    for (int i = 0; i < POOLED; i++) {
+        if (stacks[i]->index == 0)
+            stacks[kept++] = stacks[i];
+        else
+            px__stack_release(&pool, stacks[i]);
+    }
+    assert_in_range(kept, 2, 8);
+    assert_in_range(pool.last->warm_count, 2, 8 * 2);
+    for (int i = 0; i < kept; i++)
+        assert_true(is_marked(stacks[i]));
+    for (int i = kept; i < POOLED; i++) {
+        stacks[i] = acquire(&pool);
+        warm += is_marked(stacks[i]);
+        mark(stacks[i]);
+    }
+    /* as before, and the pool had no need for more */
+    assert_in_range(warm, 2, 8 * 2);
+    assert_int_equal(pool.last->made, POOLED);
+    for (int i = 0; i < POOLED; i++)
+        px__stack_release(&pool, stacks[i]);
+    px__stack_pool_close(&pool);
+    assert_int_equal(live, before);
+}
+
+/* Valgrind is told of each stack, which takes memory, too. Without valgrind
+ * nobody listens. */
+static void R145_a_pool_watched_by_valgrind_keeps_nothing_either(void **state)
+{
+    long before = live;
+
+    (void)state;
+    refused = true;
+    for (long calls = 0; refused; calls++) {
+        struct px_stack_pool pool;
+        struct px_stack *stack;
+
+        open_pool(&pool);
+        pool.valgrind = true;
+        calls_left = calls;
+        refused = false;
+        stack = px__stack_acquire(&pool, PX_STACK_MINIMUM);
+        calls_left = -1;
+        assert_int_equal(stack == NULL, refused);
+        if (!stack)
+            stack = acquire(&pool);
+        mark(stack);
+        px__stack_release(&pool, stack);
+        assert_ptr_equal(acquire(&pool), stack);
+        px__stack_pool_close(&pool);
+        assert_int_equal(live, before);
+    }
+}
+
 static __attribute__((noinline)) int recurse(volatile int *depth)
 {
     volatile char room[1024];
@@ -325,17 +481,40 @@ static void R144_an_overflow_is_reported_all_the_same(void **state)
     assert_non_null(strstr(output, "stack overflow in fiber 12 'deep'"));
 }
 
+static void run_overflow_where_nothing_is_guarded(void *arg)
+{
+    px__stack_no_light_guards = false;
+    pretends = true;
+    run_overflow(arg);
+}
+
+static void R144_guards_that_are_none_are_found_out(void **state)
+{
+    int status = in_child(run_overflow_where_nothing_is_guarded, NULL, output,
+                          sizeof(output));
+
+    (void)state;
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+    assert_non_null(strstr(output, "stack overflow in fiber 12 'deep'"));
+}
+
 #define FALLBACK_TEST(name)                                                    \
     cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const struct CMUnitTest tests[] = {
-    /* first: the handler is installed with a process's first run */
+    /* first: the handler is installed with a process's first run, and it is
+     * then that a guard is tried out */
+    FALLBACK_TEST(R144_guards_that_are_none_are_found_out),
     FALLBACK_TEST(R144_an_overflow_is_reported_all_the_same),
     FALLBACK_TEST(these_guards_are_mappings),
     FALLBACK_TEST(R145_beyond_the_limit_of_mappings_a_spawn_is_refused),
     FALLBACK_TEST(R145_a_crowd_survives_the_limit_of_mappings),
     FALLBACK_TEST(R145_wherever_memory_ends_a_spawn_is_refused),
     FALLBACK_TEST(R145_wherever_memory_ends_a_large_spawn_is_refused),
+    FALLBACK_TEST(R145_many_records_are_mapped_or_refused),
+    FALLBACK_TEST(free_stacks_between_others_go_back_one_by_one),
+    FALLBACK_TEST(R145_a_pool_watched_by_valgrind_keeps_nothing_either),
 };
 
 PX_TEST_MAIN(tests)
