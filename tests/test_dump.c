@@ -16,9 +16,10 @@
 
 #include "support/px_scale.h"
 #include "support/px_test.h"
+#include "support/px_test_io.h"
 
-static char raw[1 << 16];
-static char golden[1 << 16];
+static char raw[1 << 18];
+static char golden[1 << 18];
 
 /* --- Getting at the text -------------------------------------------------- */
 
@@ -407,6 +408,126 @@ static void a_lock_left_by_an_earlier_run_is_told_apart(void **state)
         "for 0.000 s\n");
 }
 
+static px_mutex copied;
+
+static int lock_and_copy(void *arg)
+{
+    px_mutex *mutex = arg;
+
+    EXPECT_EQ(px_mutex_lock(mutex), 0);
+    copied = *mutex;
+    return px_mutex_unlock(mutex);
+}
+
+static int wait_for_a_copy(void *arg)
+{
+    px_mutex mutex = PX_MUTEX_INIT;
+
+    (void)arg;
+    start(lock_and_copy, &mutex);
+    start(nothing, NULL); /* in its place */
+    EXPECT_EQ(px_mutex_lock(&copied), PX_ESTALLED);
+    return 0;
+}
+
+/* Misuse, of which a report should tell, not die. */
+static void an_owner_that_is_gone_is_not_named(void **state)
+{
+    (void)state;
+    report_of(wait_for_a_copy, NULL);
+    assert_golden(
+        "parataxis: deadlock: 1 fiber is parked, and nothing can wake it\n"
+        "  fiber 0 waits for mutex #1, held since an earlier run, "
+        "for 0.000 s\n");
+}
+
+static int wait_for_a_lock_made_anew(void *arg)
+{
+    px_mutex mutex = PX_MUTEX_INIT, kept;
+    px_fiber *waiter;
+
+    (void)arg;
+    EXPECT_EQ(px_mutex_lock(&mutex), 0);
+    waiter = start_handle(lock, &mutex);
+    kept = mutex;
+    EXPECT_EQ(px_mutex_init(&mutex), 0);
+    dump_into_raw(NULL);
+    mutex = kept;
+    EXPECT_EQ(px_cancel_and_await(waiter, NULL), 0);
+    return px_mutex_unlock(&mutex);
+}
+
+static void a_lock_made_anew_under_its_waiters_is_free(void **state)
+{
+    (void)state;
+    run_fibers(wait_for_a_lock_made_anew, NULL);
+    assert_log("");
+    assert_golden("  fiber 0 running\n"
+                  "  fiber 1 waits for mutex #1, free, for 0.000 s, "
+                  "spawned at SITE\n");
+}
+
+static int end_as_owner_of_both(void *arg)
+{
+    struct locks *locks = arg;
+
+    EXPECT_EQ(px_mutex_lock(&locks->a), 0);
+    return px_mutex_lock(&locks->b);
+}
+
+static int dump_an_owner_renamed(void *arg)
+{
+    struct locks locks = {PX_MUTEX_INIT, PX_MUTEX_INIT, PX_MUTEX_INIT};
+    px_fiber *owner = start_handle(end_as_owner_of_both, &locks);
+
+    (void)arg;
+    start(nothing, NULL); /* on the owner's stack */
+    EXPECT_EQ(px_set_name(owner, "first"), 0);
+    EXPECT_EQ(px_set_name(owner, "second"), 0);
+    dump_into_raw(NULL);
+    return px_await(owner, NULL);
+}
+
+static void who_ended_with_several_locks_is_dumped_by_its_new_name(void **state)
+{
+    (void)state;
+    run_fibers(dump_an_owner_renamed, NULL);
+    assert_log("");
+    assert_golden("  fiber 0 running\n"
+                  "  fiber 1 'second' ended, holding 2 mutexes, "
+                  "spawned at SITE\n");
+}
+
+static int dump_a_long_queue(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(0);
+
+    (void)arg;
+    for (int i = 0; i < 1002; i++)
+        start(down, &sem);
+    dump_into_raw(NULL);
+    return px_sem_up_n(&sem, 1002);
+}
+
+static void a_long_queue_is_not_counted_to_its_end(void **state)
+{
+    (void)state;
+    if (is_small()) {
+        print_message("skipped: this tool does not hold so many fibers\n");
+        skip();
+    }
+    run_fibers(dump_a_long_queue, NULL);
+    assert_log("");
+    normalise();
+    assert_non_null(
+        strstr(golden, "  fiber 1000 waits for semaphore #1: wants 1, 0 free, "
+                       "behind 999, for 0.000 s, spawned at SITE\n"
+                       "  fiber 1001 waits for semaphore #1: wants 1, 0 free, "
+                       "behind more than 999, for 0.000 s, spawned at SITE\n"
+                       "  fiber 1002 waits for semaphore #1: wants 1, 0 free, "
+                       "behind more than 999, for 0.000 s, spawned at SITE\n"));
+}
+
 static int down_7(void *arg)
 {
     EXPECT_EQ(px_sem_down_n(arg, 7), PX_ESTALLED);
@@ -581,6 +702,39 @@ static void groups_and_places_in_them_are_reported(void **state)
         "for 0.000 s, spawned at SITE\n");
 }
 
+static int open_for_one(void *arg)
+{
+    px_group group;
+
+    EXPECT_EQ(px_group_open(&group), 0);
+    EXPECT_EQ(px_group_spawn(&group, down, arg), 0);
+    EXPECT_EQ(px_group_wait(&group), PX_ESTALLED);
+    return 0;
+}
+
+static int await_all_of_one(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(0);
+    px_fiber *one = start_handle(open_for_one, &sem);
+
+    (void)arg;
+    EXPECT_EQ(px_await_all(&one, 1, NULL), PX_ESTALLED);
+    return px_await(one, NULL);
+}
+
+static void one_is_not_reported_in_the_plural(void **state)
+{
+    (void)state;
+    report_of(await_all_of_one, NULL);
+    assert_golden(
+        "parataxis: deadlock: 3 fibers are parked, and nothing can wake them\n"
+        "  fiber 0 waits for the end of 1 fiber, for 0.000 s\n"
+        "  fiber 1 waits for group #1: 1 child to end, for 0.000 s, "
+        "spawned at SITE\n"
+        "  fiber 2 waits for semaphore #2: wants 1, 0 free, for 0.000 s, "
+        "spawned at SITE\n");
+}
+
 static int await_it(void *arg)
 {
     EXPECT_EQ(px_await(arg, NULL), PX_ESTALLED);
@@ -688,6 +842,66 @@ static void every_state_and_outer_wait_is_dumped(void **state)
     assert_golden(expected);
     (void)close(ends[0]);
     (void)close(ends[1]);
+}
+
+static int connect_in_vain(void *arg)
+{
+    struct connecting *c = arg;
+
+    EXPECT_EQ(connect_it(c), 0);
+    EXPECT_EQ(c->result, PX_ECANCELED);
+    return 0;
+}
+
+/* A listener whose queue is full. */
+static struct sockaddr_un full;
+static socklen_t full_size;
+static int dumped[2]; /* descriptors */
+
+static int dump_a_writer_and_a_connection(void *arg)
+{
+    const int *ends = arg;
+    int writable[2] = {ends[1], PX_WRITABLE};
+    struct connecting c = {.fd = unix_socket(),
+                           .address = (struct sockaddr *)&full,
+                           .size = full_size};
+    px_fiber *fibers[2];
+
+    (void)fill(ends[1]);
+    fibers[0] = start_handle(wait_fd, writable);
+    fibers[1] = start_handle(connect_in_vain, &c);
+    settle();
+    dump_into_raw(NULL);
+    dumped[0] = ends[1];
+    dumped[1] = c.fd;
+    for (int i = 0; i < 2; i++)
+        EXPECT_EQ(px_cancel_and_await(fibers[i], NULL), 0);
+    return px_close(c.fd);
+}
+
+static void a_writer_and_a_connection_are_dumped(void **state)
+{
+    char expected[512];
+    int ends[2], listener, filler;
+
+    (void)state;
+    open_pipe(ends, 0);
+    listener = listen_unix(&full, &full_size, 0, 0);
+    filler = unix_socket();
+    assert_int_equal(connect(filler, (struct sockaddr *)&full, full_size), 0);
+    run_fibers(dump_a_writer_and_a_connection, ends);
+    assert_log("");
+    (void)snprintf(expected, sizeof(expected),
+                   "  fiber 0 running\n"
+                   "  fiber 1 waits for descriptor %d to be writable, "
+                   "for 0.000 s, spawned at SITE\n"
+                   "  fiber 2 waits for descriptor %d to be connected, "
+                   "for 0.000 s, spawned at SITE\n",
+                   dumped[0], dumped[1]);
+    assert_golden(expected);
+    assert_int_equal(close(filler), 0);
+    assert_int_equal(close(listener), 0);
+    close_both(ends);
 }
 
 static int dump_later(void *arg)
@@ -854,7 +1068,7 @@ static void dumping_needs_little_stack(void **state)
 
 static int name_oddly(void *arg)
 {
-    EXPECT_EQ(px_set_name(px_self(), "one\nfiber 1 \x1b[2J\ttwo"), 0);
+    EXPECT_EQ(px_set_name(px_self(), "one\nfiber 1 \x1b[2J\ttwo\x7f"), 0);
     dump_into_raw(arg);
     return 0;
 }
@@ -866,6 +1080,27 @@ static void a_name_can_not_break_a_line(void **state)
     assert_int_equal(strcspn(raw, "\n"), strlen(raw) - 1);
     for (const char *c = raw; c[1]; c++)
         assert_true(isprint((unsigned char)*c));
+    assert_log("");
+}
+
+static int dump_to_nowhere(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(px_dump(NULL), PX_EINVAL);
+    return 0;
+}
+
+static void a_dump_needs_a_file_and_a_run(void **state)
+{
+    FILE *file = tmpfile();
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(px_dump(NULL), PX_EINVAL);
+    assert_int_equal(px_dump(file), PX_ENOFIBER);
+    assert_int_equal(ftell(file), 0);
+    (void)fclose(file);
+    run_fibers(dump_to_nowhere, NULL);
     assert_log("");
 }
 
@@ -983,6 +1218,61 @@ static void a_site_is_where_the_user_called(void **state)
     assert_log("");
 }
 
+#define TEN_TIMES(text) text text text text text text text text text text
+#define LONG_NAME                                                              \
+    TEN_TIMES("a_name_that_is_longer_than_a_line_of_a_dump_or_so_it_seems_")
+
+/* The loader knows these, and the second by a name that no line holds. */
+int spawn_from_a_known_place(px_sem *sem);
+int spawn_from_far_away(px_sem *sem) __asm__(LONG_NAME);
+
+__attribute__((noinline)) int spawn_from_a_known_place(px_sem *sem)
+{
+    volatile int error = px_spawn(NULL, down, sem);
+
+    return error;
+}
+
+__attribute__((noinline)) int spawn_from_far_away(px_sem *sem)
+{
+    volatile int error = px_spawn(NULL, down, sem);
+
+    return error;
+}
+
+static int spawn_from_known_places(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(0);
+
+    (void)arg;
+    EXPECT_EQ(spawn_from_a_known_place(&sem), 0);
+    EXPECT_EQ(spawn_from_far_away(&sem), 0);
+    EXPECT_EQ(spawn_from_a_known_place(&sem), 0);
+    dump_into_raw(NULL);
+    return px_sem_up_n(&sem, 3);
+}
+
+static void a_site_is_named_as_the_loader_knows_it(void **state)
+{
+    const char *third, *fourth;
+
+    (void)state;
+    run_fibers(spawn_from_known_places, NULL);
+    assert_log("");
+    assert_non_null(strstr(raw, ", spawned at spawn_from_a_known_place+0x"));
+    expect_within(site_of(1),
+                  (uintptr_t)(int (*)(px_sem *))spawn_from_a_known_place);
+    /* What is too long is cut; the line ends all the same. */
+    third = strstr(raw, "  fiber 2 ");
+    assert_non_null(third);
+    fourth = strchr(third, '\n');
+    assert_non_null(fourth);
+    assert_in_range(fourth - third, 300, 600);
+    assert_memory_equal(strstr(third, ", spawned at ") + 13, LONG_NAME, 200);
+    assert_memory_equal(fourth, "\n  fiber 3 ", 11);
+    assert_log("");
+}
+
 /* An owner has ended, and its stack is about to be another's. */
 static int lock_for_a_while(void *arg)
 {
@@ -996,8 +1286,7 @@ static int lock_one_then_the_other(void *arg)
 {
     px_mutex *locks = arg;
 
-    PX_WITHIN(time, 5 * PX_MSEC)
-    {
+    PX_WITHIN(time, 5 * PX_MSEC) {
         EXPECT_EQ(px_mutex_lock(&locks[0]), PX_ETIMEDOUT);
     }
     EXPECT_EQ(px_mutex_lock(&locks[1]), 0);
@@ -1046,12 +1335,18 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_report_reads_the_clock_for_how_long),
     PX_TEST(an_ended_owner_is_named_after_it_was_awaited),
     PX_TEST(a_lock_left_by_an_earlier_run_is_told_apart),
+    PX_TEST(an_owner_that_is_gone_is_not_named),
+    PX_TEST(a_lock_made_anew_under_its_waiters_is_free),
+    PX_TEST(who_ended_with_several_locks_is_dumped_by_its_new_name),
+    PX_TEST(a_long_queue_is_not_counted_to_its_end),
     PX_TEST(R54_a_waiter_passed_over_is_told_from_one_in_line),
     PX_TEST(a_removed_waiter_is_said_to_be_in_no_queue),
     PX_TEST(what_a_removed_waiter_waited_for_is_not_read),
     PX_TEST(groups_and_places_in_them_are_reported),
+    PX_TEST(one_is_not_reported_in_the_plural),
     PX_TEST(who_awaits_whom_is_reported),
     PX_TEST(every_state_and_outer_wait_is_dumped),
+    PX_TEST(a_writer_and_a_connection_are_dumped),
     PX_TEST(how_long_a_fiber_has_waited_is_dumped),
     PX_TEST(an_offloaded_call_is_dumped),
     PX_TEST(an_eager_spawner_is_ready),
@@ -1059,7 +1354,9 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(the_callback_may_dump),
     PX_TEST(dumping_needs_little_stack),
     PX_TEST(a_name_can_not_break_a_line),
+    PX_TEST(a_dump_needs_a_file_and_a_run),
     PX_TEST(a_site_is_where_the_user_called),
+    PX_TEST(a_site_is_named_as_the_loader_knows_it),
 };
 
 PX_TEST_MAIN(tests)

@@ -73,8 +73,7 @@ static void measure(struct px_quick_clock *clock, uint64_t before,
     uint64_t counts = before - clock->first_count;
     uint64_t gaps = after - before + clock->first_gap;
 
-    if (!clock->measures || counts == 0 || counts > UINT64_MAX / 2 ||
-        passed > MOST) {
+    if (!clock->measures || counts > UINT64_MAX / 2 || passed > MOST) {
         clock->measures = true;
         clock->first_count = after;
         clock->first_gap = after - before;

@@ -32,17 +32,23 @@ struct text {
 static void add(struct text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* As much as there is room for, but for the end of the line. */
 static void add(struct text *text, const char *format, ...)
 {
-    size_t room = sizeof(text->line) - text->length;
+    char *end = text->line + text->length;
     va_list args;
-    int length;
 
+    *end = '\0';
     va_start(args, format);
-    length = vsnprintf(text->line + text->length, room, format, args);
+    (void)vsnprintf(end, sizeof(text->line) - 1 - text->length, format, args);
     va_end(args);
-    if (length > 0)
-        text->length += (size_t)length < room ? (size_t)length : room - 1;
+    text->length += strlen(end);
+}
+
+static void write_line(struct text *text, FILE *to)
+{
+    memcpy(text->line + text->length, "\n", sizeof("\n"));
+    (void)fputs(text->line, to);
 }
 
 static void add_fiber(struct text *text, const px_fiber *fiber)
@@ -90,6 +96,16 @@ static void add_place(struct text *text, const struct px_waiter *waiter)
         add(text, ", behind more than %d", COUNTED - 1);
     else if (before)
         add(text, ", behind %zu", before);
+}
+
+static void add_sleep(struct text *text, const px_fiber *fiber)
+{
+    if (fiber->waiter.want == PX_FOREVER) {
+        add(text, "nothing: it sleeps for ever");
+    } else {
+        add(text, "the time ");
+        add_seconds(text, fiber->waiter.want);
+    }
 }
 
 static void add_sem(struct text *text, const px_fiber *fiber)
@@ -154,6 +170,43 @@ static void add_descriptor(struct text *text, const px_fiber *fiber)
         events & PX_WRITABLE ? " writable" : "");
 }
 
+static void add_waitgroup(struct text *text, const px_fiber *fiber)
+{
+    const px_waitgroup *wg = fiber->waits_on;
+
+    add(text, "waitgroup %p: %" PRId64 " to report", (const void *)wg,
+        wg->count);
+}
+
+static void add_group(struct text *text, const px_fiber *fiber)
+{
+    const px_group *group = fiber->waits_on;
+
+    add(text, "group %p: %" PRId64 " child%s to end", (const void *)group,
+        group->running, group->running == 1 ? "" : "ren");
+}
+
+static void add_group_place(struct text *text, const px_fiber *fiber)
+{
+    const px_group *group = fiber->waits_on;
+
+    add(text, "group %p: a place, %" PRId64 " of %" PRId64 " taken",
+        (const void *)group, group->running, group->limit);
+    add_place(text, &fiber->waiter);
+}
+
+static void add_signal(struct text *text, const px_fiber *fiber)
+{
+    (void)fiber;
+    add(text, "a signal");
+}
+
+static void add_offload(struct text *text, const px_fiber *fiber)
+{
+    (void)fiber;
+    add(text, "a call on another thread");
+}
+
 /* A waiter that was taken out of its queue: the object may be gone. */
 static bool was_removed(const px_fiber *fiber)
 {
@@ -178,67 +231,33 @@ static void add_removed(struct text *text, const px_fiber *fiber)
     add(text, "%s %p, but was removed from its queue", what, fiber->waits_on);
 }
 
+/* What a fiber can be parked on. Whoever yields is ready, not parked. */
+static void (*const add_kind[])(struct text *text, const px_fiber *fiber) = {
+    [PX_WAIT_SLEEP] = add_sleep,     [PX_WAIT_AWAIT] = add_await,
+    [PX_WAIT_SEM] = add_sem,         [PX_WAIT_SEM_AVAILABLE] = add_sem,
+    [PX_WAIT_MUTEX] = add_mutex,     [PX_WAIT_WAITGROUP] = add_waitgroup,
+    [PX_WAIT_GROUP] = add_group,     [PX_WAIT_GROUP_PLACE] = add_group_place,
+    [PX_WAIT_FD] = add_descriptor,   [PX_WAIT_SIGNAL] = add_signal,
+    [PX_WAIT_OFFLOAD] = add_offload,
+};
+
 static void add_wait(struct text *text, const px_fiber *fiber)
 {
-    const px_waitgroup *wg = fiber->waits_on;
-    const px_group *group = fiber->waits_on;
-
-    if (was_removed(fiber)) {
+    if (was_removed(fiber))
         add_removed(text, fiber);
-        return;
-    }
-    switch (fiber->waiting->kind) {
-    case PX_WAIT_YIELD:
-        add(text, "its turn");
-        break;
-    case PX_WAIT_SLEEP:
-        if (fiber->waiter.want == PX_FOREVER) {
-            add(text, "nothing: it sleeps for ever");
-        } else {
-            add(text, "the time ");
-            add_seconds(text, fiber->waiter.want);
-        }
-        break;
-    case PX_WAIT_AWAIT:
-        add_await(text, fiber);
-        break;
-    case PX_WAIT_SEM:
-    case PX_WAIT_SEM_AVAILABLE:
-        add_sem(text, fiber);
-        break;
-    case PX_WAIT_MUTEX:
-        add_mutex(text, fiber);
-        break;
-    case PX_WAIT_WAITGROUP:
-        add(text, "waitgroup %p: %" PRId64 " to report", (const void *)wg,
-            wg->count);
-        break;
-    case PX_WAIT_GROUP:
-        add(text, "group %p: %" PRId64 " child%s to end", (const void *)group,
-            group->running, group->running == 1 ? "" : "ren");
-        break;
-    case PX_WAIT_GROUP_PLACE:
-        add(text, "group %p: a place, %" PRId64 " of %" PRId64 " taken",
-            (const void *)group, group->running, group->limit);
-        add_place(text, &fiber->waiter);
-        break;
-    case PX_WAIT_FD:
-        add_descriptor(text, fiber);
-        break;
-    case PX_WAIT_SIGNAL:
-        add(text, "a signal");
-        break;
-    case PX_WAIT_OFFLOAD:
-        add(text, "a call on another thread");
-        break;
-    }
+    else
+        add_kind[fiber->waiting->kind](text, fiber);
 }
 
 static const char *base_name(const char *path)
 {
-    const char *slash = strrchr(path, '/');
+    const char *name = path;
 
-    return slash ? slash + 1 : path;
+    for (const char *c = path; *c; c++) {
+        if (*c == '/')
+            name = c + 1;
+    }
+    return name;
 }
 
 /* A function's name if the loader knows it; else what addr2line needs. */
@@ -246,10 +265,9 @@ static void add_site(struct text *text, const void *site)
 {
     Dl_info info;
 
-    memset(&info, 0, sizeof(info));
     if (!site)
         return;
-    if (!dladdr(site, &info) || !info.dli_fname)
+    if (!dladdr(site, &info))
         add(text, ", spawned at %p", site);
     else if (info.dli_sname)
         add(text, ", spawned at %s+0x%zx", info.dli_sname,
@@ -259,30 +277,31 @@ static void add_site(struct text *text, const void *site)
             (size_t)((const char *)site - (const char *)info.dli_fbase));
 }
 
-static void add_line(struct text *text, const px_fiber *fiber)
+/* A line for it. If it has ended, it is one that still holds a mutex. */
+static void write_fiber(const px_fiber *fiber, FILE *to)
 {
     static const char *const states[] = {
         [PX_STATE_NEW] = "new",         [PX_STATE_READY] = "ready",
         [PX_STATE_RUNNING] = "running", [PX_STATE_PARKED] = "parked",
         [PX_STATE_DONE] = "ended",
     };
+    struct text text = {.length = 0};
 
-    text->length = 0;
-    add(text, "  ");
-    add_fiber(text, fiber);
+    add(&text, "  ");
+    add_fiber(&text, fiber);
     if (fiber->state == PX_STATE_PARKED) {
-        add(text, " waits for ");
-        add_wait(text, fiber);
-        add(text, ", for ");
-        add_seconds(text, fiber->loop->now - fiber->life->since);
+        add(&text, " waits for ");
+        add_wait(&text, fiber);
+        add(&text, ", for ");
+        add_seconds(&text, fiber->loop->now - fiber->life->since);
     } else {
-        add(text, " %s", states[fiber->state]);
+        add(&text, " %s", states[fiber->state]);
     }
-    if (fiber->state == PX_STATE_DONE && fiber->locks)
-        add(text, ", holding %u mutex%s", fiber->locks,
+    if (fiber->state == PX_STATE_DONE)
+        add(&text, ", holding %u mutex%s", fiber->locks,
             fiber->locks == 1 ? "" : "es");
-    add_site(text, fiber->life ? fiber->life->site : fiber->site_kept);
-    add(text, "\n");
+    add_site(&text, fiber->life ? fiber->life->site : fiber->site_kept);
+    write_line(&text, to);
 }
 
 /* Who has the lock that a fiber is parked on, NULL if it is parked on none, or
@@ -310,8 +329,7 @@ static void write_cycle(const px_fiber *first, FILE *to)
     } while (fiber != first);
     text.length = 0;
     add_fiber(&text, first);
-    add(&text, "\n");
-    (void)fputs(text.line, to);
+    write_line(&text, to);
 }
 
 /* One that has ended blocks others, and is blocked by nobody. */
@@ -355,17 +373,13 @@ void px__dump_deadlock(px_loop *loop, FILE *to)
     size_t parked = 0;
 
     for (const px_fiber *f = list; f; f = f->life->mark)
-        parked += f->state == PX_STATE_PARKED;
+        parked++; /* as all are that have not ended */
     add(&text,
-        "parataxis: deadlock: %zu fiber%s parked, and nothing can wake %s\n",
+        "parataxis: deadlock: %zu fiber%s parked, and nothing can wake %s",
         parked, parked == 1 ? " is" : "s are", parked == 1 ? "it" : "them");
-    (void)fputs(text.line, to);
-    for (const px_fiber *f = list; f; f = f->life->mark) {
-        if (f->state != PX_STATE_PARKED)
-            continue;
-        add_line(&text, f);
-        (void)fputs(text.line, to);
-    }
+    write_line(&text, to);
+    for (const px_fiber *f = list; f; f = f->life->mark)
+        write_fiber(f, to);
     write_cycles(list, to);
     take_apart(list);
     (void)fflush(to);
@@ -376,7 +390,6 @@ int px_dump(FILE *to)
     px_loop *loop = px__loop;
     struct px_fiber_cursor cursor;
     px_fiber *list;
-    struct text text;
     int saved = errno;
 
     if (!to)
@@ -385,18 +398,15 @@ int px_dump(FILE *to)
         return PX_ENOFIBER;
     (void)px__time(loop);
     list = px__fibers_alive(&loop->arena);
-    for (const px_fiber *f = list; f; f = f->life->mark) {
-        add_line(&text, f);
-        (void)fputs(text.line, to);
-    }
+    for (const px_fiber *f = list; f; f = f->life->mark)
+        write_fiber(f, to);
     write_cycles(list, to);
     take_apart(list);
     cursor = px__fibers_begin(&loop->arena);
     for (const px_fiber *f; (f = px__fibers_next(&cursor));) {
         if (f->state != PX_STATE_DONE || f->locks == 0)
             continue;
-        add_line(&text, f);
-        (void)fputs(text.line, to);
+        write_fiber(f, to);
     }
     errno = saved;
     return 0;

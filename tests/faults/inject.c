@@ -7,6 +7,7 @@
  */
 #include "inject.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -312,6 +313,12 @@ WRAP(int, clock_gettime, clockid_t clock, struct timespec *time)
     return __real_clock_gettime(clock, time);
 }
 
+/* It has no errno. */
+WRAP(int, dladdr, const void *address, Dl_info *info)
+{
+    return fails(CALL_dladdr) ? 0 : __real_dladdr(address, info);
+}
+
 /* --- Descriptors ---------------------------------------------------------- */
 
 WRAP(int, epoll_create1, int flags)
@@ -458,9 +465,13 @@ int __wrap_prctl(int option, ...)
     return fails(CALL_prctl) ? -1 : __real_prctl(option, out);
 }
 
+long inject_processors;
+
 /* The size of a page is not asked of the system. */
 WRAP(long, sysconf, int name)
 {
+    if (name == _SC_NPROCESSORS_ONLN && inject_processors)
+        return inject_processors;
     return name != _SC_PAGESIZE && fails(CALL_sysconf) ? -1
                                                        : __real_sysconf(name);
 }

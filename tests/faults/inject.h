@@ -55,6 +55,7 @@
     X(signalfd)                                                                \
     X(sigtimedwait)                                                            \
     X(sysconf)                                                                 \
+    X(dladdr)                                                                  \
     X(fputs)                                                                   \
     X(fwrite)                                                                  \
     X(fflush)
@@ -98,6 +99,9 @@ bool inject_hit(void);
 long inject_count(enum call call);
 /* All calls that were ever made, the counted ones too. */
 long inject_total(void);
+
+/* How many processors there are, for the library; 0: what the system says. */
+extern long inject_processors;
 
 /* What is there and was not given back. */
 struct books {

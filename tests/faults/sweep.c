@@ -100,6 +100,7 @@ static const struct way {
     {CALL_sigtimedwait, EINTR, ONCE | HUNDRED},
     {CALL_sigtimedwait, EAGAIN, ONCE}, /* another thread was faster */
     {CALL_sysconf, EINVAL, ONCE | EVER},
+    {CALL_dladdr, ENOENT, ONCE | EVER},
     {CALL_fputs, ENOSPC, ONCE | EVER},
     {CALL_fwrite, ENOSPC, ONCE},
     {CALL_fflush, ENOSPC, ONCE | EVER},

@@ -534,6 +534,48 @@ static void a_dump_keeps_errno(void **state)
         .body = dumps, .set_up = open_report, .tear_down = close_report});
 }
 
+/* Then an address has to do. */
+static int dumps_what_the_loader_does_not_know(void *arg)
+{
+    static const struct fault nobody_knows = {CALL_dladdr, ENOENT, 1, FOR_EVER};
+    px_sem gate = PX_SEM_INIT(0);
+    px_fiber *fiber = NULL;
+    char text[512];
+    const char *site;
+    size_t n;
+
+    (void)arg;
+    HOLDS(px_spawn(&fiber, down, &gate) == 0);
+    inject_arm(&nobody_knows, 1);
+    HOLDS(px_dump(report) == 0);
+    inject_lift();
+    rewind(report);
+    n = fread(text, 1, sizeof(text) - 1, report);
+    text[n] = '\0';
+    site = strstr(text, ", spawned at 0x");
+    HOLDS(site && strtoul(site + 13, NULL, 16) == (uintptr_t)fiber->life->site);
+    HOLDS(px_sem_up(&gate) == 0);
+    return px_await(fiber, NULL);
+}
+
+static void open_readable_report(void)
+{
+    report = tmpfile();
+    assert_non_null(report);
+}
+
+static void a_site_that_nobody_knows_is_an_address(void **state)
+{
+    const struct workload workload = {.body =
+                                          dumps_what_the_loader_does_not_know,
+                                      .set_up = open_readable_report,
+                                      .tear_down = close_report};
+
+    (void)state;
+    sweep_pass(&workload, NULL, 0);
+    assert_log("");
+}
+
 static void quiet_stderr(void)
 {
     open_report();
@@ -586,6 +628,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_wait_is_none_the_wiser),
     PX_TEST(a_sleep_is_never_short),
     PX_TEST(a_dump_keeps_errno),
+    PX_TEST(a_site_that_nobody_knows_is_an_address),
     PX_TEST(a_deadlock_ends_though_nobody_reads_the_report),
 };
 

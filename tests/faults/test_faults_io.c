@@ -97,6 +97,64 @@ static void a_wait_for_a_descriptor_is_refused(void **state)
                              .tear_down = close_test_pair});
 }
 
+enum { CROWD = 40 }; /* more than the poller has had room for so far */
+
+static int crowd_ends[CROWD][2];
+
+static void open_crowd(void)
+{
+    for (int i = 0; i < CROWD; i++)
+        open_pair(crowd_ends[i], SOCK_NONBLOCK);
+}
+
+static void close_crowd(void)
+{
+    for (int i = 0; i < CROWD; i++)
+        close_both(crowd_ends[i]);
+}
+
+static int waits_in_a_crowd(void *arg)
+{
+    const int *pair = arg;
+    int err;
+
+    UNTIL_OK(err, px_wait_fd(pair[0], PX_READABLE), IO, true);
+    HOLDS(err == PX_READABLE);
+    done++;
+    return 0;
+}
+
+static int crowds(void *arg)
+{
+    px_fiber *fibers[CROWD];
+
+    (void)arg;
+    done = 0;
+    for (int i = 0; i < CROWD; i++)
+        fibers[i] = start_one(waits_in_a_crowd, crowd_ends[i]);
+    for (int i = 0; i < CROWD; i++)
+        put_really(crowd_ends[i][1], 'x');
+    HOLDS(px_await_all(fibers, CROWD, NULL) == 0);
+    HOLDS(done == CROWD);
+    return 0;
+}
+
+static void a_crowd_at_descriptors_finds_room_or_is_refused(void **state)
+{
+    const struct workload workload = {
+        .body = crowds, .set_up = open_crowd, .tear_down = close_crowd};
+    bool was_hit = true;
+
+    (void)state;
+    for (long first = 1; was_hit; first++) {
+        struct fault fault = {CALL_realloc, ENOMEM, first, 1};
+
+        sweep_pass(&workload, &fault, 1);
+        was_hit = inject_hit();
+    }
+    assert_log("");
+}
+
 enum { LENGTH = 20000 };
 
 static int sends(void *arg)
@@ -394,6 +452,7 @@ static void off_fiber_it_is_the_same(void **state)
 
 static const struct CMUnitTest tests[] = {
     PX_TEST(a_wait_for_a_descriptor_is_refused),
+    PX_TEST(a_crowd_at_descriptors_finds_room_or_is_refused),
     PX_TEST(a_transfer_by_sockets_loses_no_byte),
     PX_TEST(a_transfer_by_a_pipe_loses_no_byte),
     PX_TEST(a_transfer_by_a_blocking_pipe_never_blocks),

@@ -4,6 +4,7 @@
  * while the system refuses threads, descriptors and memory.
  */
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 
 #include "sweep.h"
@@ -98,6 +99,57 @@ static void without_a_thread_nothing_runs_inline(void **state)
 
     (void)state;
     sweep_pass(&workload, NULL, 0);
+    assert_log("");
+}
+
+enum { CALLS_AT_ONCE = 70 };
+
+static sem_t let_go;
+
+static int waits_to_be_let_go(void *arg)
+{
+    (void)arg;
+    while (sem_wait(&let_go) != 0)
+        ;
+    return 0;
+}
+
+static int offloads_until_let_go(void *arg)
+{
+    return px_offload(waits_to_be_let_go, arg);
+}
+
+/* One thread for each processor, but for 8 to 64. */
+static int offloads_on_many_processors(void *arg)
+{
+    px_fiber *fibers[CALLS_AT_ONCE];
+    long cap = inject_processors < 8    ? 8
+               : inject_processors > 64 ? 64
+                                        : inject_processors;
+
+    (void)arg;
+    for (int i = 0; i < CALLS_AT_ONCE; i++)
+        fibers[i] = start_one(offloads_until_let_go, NULL);
+    HOLDS(inject_count(CALL_pthread_create) == cap);
+    for (int i = 0; i < CALLS_AT_ONCE; i++)
+        HOLDS(sem_post(&let_go) == 0);
+    HOLDS(px_await_all(fibers, CALLS_AT_ONCE, NULL) == 0);
+    return 0;
+}
+
+static void there_are_as_many_threads_as_processors(void **state)
+{
+    const struct workload workload = {.body = offloads_on_many_processors};
+    const long processors[] = {-1, 1, 8, 9, 64, 65, 1000};
+
+    (void)state;
+    assert_int_equal(sem_init(&let_go, 0, 0), 0);
+    for (size_t i = 0; i < sizeof(processors) / sizeof(processors[0]); i++) {
+        inject_processors = processors[i];
+        sweep_pass(&workload, NULL, 0);
+    }
+    inject_processors = 0;
+    assert_int_equal(sem_destroy(&let_go), 0);
     assert_log("");
 }
 
@@ -249,6 +301,7 @@ static void a_signal_is_not_lost(void **state)
 static const struct CMUnitTest tests[] = {
     PX_TEST(a_blocking_call_runs_once_elsewhere_or_not_at_all),
     PX_TEST(without_a_thread_nothing_runs_inline),
+    PX_TEST(there_are_as_many_threads_as_processors),
     PX_TEST(what_is_posted_runs),
     PX_TEST(a_crowd_without_room_for_timers_sleeps_all_the_same),
     PX_TEST(a_signal_is_not_lost),
