@@ -34,25 +34,25 @@
 
 static struct sigaction earlier_segv, earlier_bus;
 
-/* A line of text, built without stdio. */
+/* A line of text, built without stdio. What report() says is at most 160
+ * characters, three numbers of 20 and a name. */
 struct line {
     char text[256];
     size_t length;
 };
 
+/* There is room for all that report() says. */
 static void add_text(struct line *line, const char *text)
 {
-    while (*text && line->length < sizeof(line->text) - 1)
+    while (*text)
         line->text[line->length++] = *text++;
 }
 
+/* Not more of it than a name can have: who knows what else was overwritten. */
 static void add_name(struct line *line, const char *name)
 {
-    for (; *name; name++) {
-        char printable[2] = {px__printable(*name), '\0'};
-
-        add_text(line, printable);
-    }
+    for (size_t i = 0; i < PX_NAME_SIZE - 1 && name[i]; i++)
+        line->text[line->length++] = px__printable(name[i]);
 }
 
 static void add_number(struct line *line, uint64_t number)
@@ -85,6 +85,7 @@ static void report(const px_loop *loop, const char *low, const char *address)
 {
     const px_fiber *owner = find_owner(loop, low);
     struct line line = {.length = 0};
+    ssize_t written;
 
     add_text(&line, "parataxis: stack overflow in ");
     if (owner) {
@@ -106,8 +107,8 @@ static void report(const px_loop *loop, const char *low, const char *address)
     add_number(&line, (uint64_t)(low - address));
     add_text(&line, " below its end): raise stack_size in px_run_options or "
                     "px_spawn_options\n");
-    if (write(STDERR_FILENO, line.text, line.length) < 0)
-        return;
+    written = write(STDERR_FILENO, line.text, line.length);
+    (void)written; /* there is nobody else to tell */
 }
 
 static void hand_on(int number, siginfo_t *info, void *context)

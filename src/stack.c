@@ -163,26 +163,8 @@ void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, size_t head,
     pool->head = head;
     pool->valgrind = px__under_valgrind();
     pool->wipe = wipe;
+    pool->last_size = SIZE_MAX; /* no size: nothing was asked for yet */
     (void)pthread_once(&once, once_per_process);
-}
-
-/* Under LSan the guards of the first slabs are mappings, so that it can look
- * through them; there is no room for so many of those as there may be fibers,
- * so the later slabs are not looked through. */
-static bool has_light_guards(struct px_stack_pool *pool, size_t count)
-{
-    if (!light_guards_work || px__stack_no_light_guards)
-        return false;
-    if (!PX_ROOTS_NEED_MAPPED_GUARDS ||
-        pool->mapped_guards + count > MAPPED_GUARDS)
-        return true;
-    pool->mapped_guards += count;
-    return false;
-}
-
-static bool has_roots(const struct px_slab *slab)
-{
-    return !PX_ROOTS_NEED_MAPPED_GUARDS || !slab->light;
 }
 
 static void slab_free(struct px_slab *slab)
@@ -191,8 +173,7 @@ static void slab_free(struct px_slab *slab)
 
     for (uint32_t i = 0; slab->valgrind && i < slab->carved; i++)
         px__valgrind_no_stack(slab->valgrind[i]);
-    if (has_roots(slab))
-        px__note_no_roots(slab->base, size);
+    px__note_no_stack_roots(slab->base, size, slab->light);
     px__note_stack_clean(slab->base, size);
     (void)munmap(slab->base, size);
     free(slab->after);
@@ -261,9 +242,10 @@ static struct px_slab *slab_new(struct px_stack_pool *pool,
     slab->class = class;
     slab->next = pool->slabs;
     pool->slabs = slab;
-    slab->light = has_light_guards(pool, count);
-    if (has_roots(slab))
-        px__note_roots(slab->base, slot * count);
+    slab->light =
+        px__note_guards(light_guards_work && !px__stack_no_light_guards,
+                        &pool->mapped_guards, count, MAPPED_GUARDS);
+    px__note_stack_roots(slab->base, slot * count, slab->light);
     return slab;
 }
 
@@ -352,13 +334,10 @@ struct px_stack_class *px__stack_class(struct px_stack_pool *pool, size_t size)
 }
 
 /* Nearly always the same size is asked for. */
-static PX_COLD bool choose_class(struct px_stack_pool *pool, size_t size)
+static PX_COLD void choose_class(struct px_stack_pool *pool, size_t size)
 {
-    if (size > PX_STACK_MAXIMUM)
-        return false;
     pool->last = px__stack_class(pool, size);
     pool->last_size = size;
-    return true;
 }
 
 /* The lines that the next life begins in: most were used long ago. */
@@ -375,9 +354,8 @@ struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size)
     struct px_stack_class *class;
     struct px_stack *stack;
 
-    if (PX_UNLIKELY(size != pool->last_size || !pool->last) &&
-        !choose_class(pool, size))
-        return NULL;
+    if (PX_UNLIKELY(size != pool->last_size))
+        choose_class(pool, size);
     class = pool->last;
     stack = class->warm;
     if (PX_UNLIKELY(!stack))

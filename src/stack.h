@@ -71,8 +71,8 @@ void px__stack_pool_open(struct px_stack_pool *pool, size_t guard, size_t head,
                          bool wipe);
 void px__stack_pool_close(struct px_stack_pool *pool);
 
-/* A stack with at least `size` usable bytes and a guard below it; NULL without
- * memory. errno is kept. */
+/* A stack with at least `size` usable bytes, PX_STACK_MAXIMUM at most, and a
+ * guard below it; NULL without memory. errno is kept. */
 struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size);
 /* Give a stack back. Not the one that this code runs on. */
 void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack);

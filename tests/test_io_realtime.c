@@ -124,8 +124,8 @@ static int only_urgent_data(void *arg)
 
     (void)arg;
     ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address,
-                         sizeof(address)), 0);
+    EXPECT_EQ(px_connect(ends[0], (struct sockaddr *)&address, sizeof(address)),
+              0);
     ends[1] = px_accept(listener, NULL, NULL);
     EXPECT(ends[1] >= 0);
     struct waiting w = {.fd = ends[1], .events = PX_READABLE};
@@ -152,6 +152,13 @@ static void R110_urgent_data_alone_does_not_keep_the_loop_busy(void **state)
 /* The poller's own limit may be lowered while it waits: see poller_poll.c. */
 enum { WATCHED = 40 };
 
+static int takes_a_while(void *arg)
+{
+    (void)arg;
+    pause_ms(5);
+    return 42;
+}
+
 static int watched_beyond_the_limit(void *arg)
 {
     struct rlimit limit, low;
@@ -170,6 +177,7 @@ static int watched_beyond_the_limit(void *arg)
     low.rlim_cur = 8;
     EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
     sleep_without_spinning();
+    EXPECT_EQ(px_offload(takes_a_while, NULL), 42); /* it is still woken */
     for (int i = 0; i < WATCHED; i++)
         put(pairs[i][1], 'x');
     EXPECT_EQ(px_await_all(fibers, WATCHED, NULL), 0);

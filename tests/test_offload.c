@@ -11,6 +11,7 @@
 #include "px_test_io.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -367,6 +368,22 @@ static int sixteen_at_once(void *arg)
 {
     (void)arg;
     return starts_n_at_once(16);
+}
+
+static int one_call(void *arg)
+{
+    int five = 5;
+
+    (void)arg;
+    return px_offload(gives_it_back, &five) == 5 ? 0 : 1;
+}
+
+static void more_threads_than_a_machine_has_may_be_asked_for(void **state)
+{
+    (void)state;
+    check_with(threads(4096), one_call);
+    check_with(threads(4097), one_call);
+    check_with(threads(UINT_MAX), one_call);
 }
 
 static void it_grows_on_demand_to_at_least_8_or_as_said(void **state)
@@ -875,6 +892,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(what_is_refused_does_not_run),
     PX_TEST(pool_threads_have_every_signal_blocked),
     PX_TEST(it_grows_on_demand_to_at_least_8_or_as_said),
+    PX_TEST(more_threads_than_a_machine_has_may_be_asked_for),
     PX_TEST(never_more_run_at_once_than_the_cap),
     PX_TEST(calls_one_after_the_other_share_a_thread),
     PX_TEST(the_threads_are_joined_when_the_run_ends),

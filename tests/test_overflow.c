@@ -280,6 +280,65 @@ static int spawn_under_a_guard(void *arg)
     return px_await(fiber, NULL);
 }
 
+/* It has as long a name as there may be, and in it what no line should have. */
+static int spawn_among_ended(void *arg)
+{
+    px_fiber *fiber = NULL;
+
+    /* the second is on the stack that was the first one's */
+    if (px_spawn(&fiber, nothing, arg) ||
+        px_set_name(px_self(), "a\tname of 31 characters, no more!"))
+        return 1;
+    return px_yield() || overflow(arg);
+}
+
+static int spawn_beside_ended(void *arg)
+{
+    px_fiber *fibers[2] = {NULL, NULL};
+
+    if (px_spawn(&fibers[0], nothing, arg) ||
+        px_spawn(&fibers[1], spawn_among_ended, arg))
+        return 1;
+    return px_await_all(fibers, 2, NULL);
+}
+
+static void an_overflow_beside_ended_fibers_names_the_right_one(void **state)
+{
+    (void)state;
+    expect_signal(SIGSEGV, RUN(spawn_beside_ended));
+    expect_overflow("fiber 2 'a?name of 31 characters, no mor'", 56 * KIB,
+                    80 * KIB);
+}
+
+static char *volatile frame;
+
+static int leave_a_frame(void *arg)
+{
+    (void)arg;
+    frame = __builtin_frame_address(0);
+    return 0;
+}
+
+/* The guards stay when their fibers have ended. */
+static int fall_off_a_stack_that_is_free(void *arg)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    int sum = 0;
+
+    if (px_spawn(NULL, leave_a_frame, arg) || px_yield())
+        return 1;
+    for (size_t far = 0; far < 128 * KIB; far += page)
+        sum += *(volatile char *)(frame - far);
+    return sum;
+}
+
+static void an_overflow_of_a_stack_without_a_fiber_is_named_too(void **state)
+{
+    (void)state;
+    expect_signal(SIGSEGV, RUN(fall_off_a_stack_that_is_free));
+    expect_overflow("the stack of a fiber that has ended", 56 * KIB, 80 * KIB);
+}
+
 static int nop(void *arg)
 {
     (void)arg;
@@ -431,6 +490,41 @@ static void a_fault_elsewhere_dies_of_it_without_our_line(void **state)
     assert_string_equal(output, "");
 }
 
+static int fault_with_posts(void *arg)
+{
+    return !px_current_loop() || fault_in_child(arg);
+}
+
+static int park_after_leaving_a_frame(void *arg)
+{
+    return leave_a_frame(arg) || px_sem_down(arg);
+}
+
+/* On a stack, but not below it. */
+static int fault_within_a_stack(void *arg)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    px_sem sem = PX_SEM_INIT(0);
+    char *within;
+
+    (void)arg;
+    if (px_spawn(NULL, park_after_leaving_a_frame, &sem))
+        return 1;
+    within = (char *)((uintptr_t)frame / page * page) - 4 * page;
+    if (mprotect(within, page, PROT_NONE) != 0)
+        return 2;
+    return *(volatile char *)within;
+}
+
+static void a_fault_near_our_guards_is_told_apart(void **state)
+{
+    (void)state;
+    expect_signal(SIGSEGV, RUN(fault_with_posts));
+    assert_string_equal(output, "");
+    expect_signal(SIGSEGV, RUN(fault_within_a_stack));
+    assert_string_equal(output, "");
+}
+
 static void say(const char *text)
 {
     (void)!write(2, text, strlen(text));
@@ -478,6 +572,48 @@ static void a_fault_elsewhere_goes_to_the_earlier_handler(void **state)
     expect_exit(8, run_after_handler_with_info,
                 (void *)(uintptr_t)fault_in_child);
     assert_string_equal(output, "with info");
+}
+
+static void handle_bus_error(int number)
+{
+    say(number == SIGBUS ? "bus error" : "other");
+    _exit(9);
+}
+
+static int read_beyond_a_file(void *arg)
+{
+    FILE *file = tmpfile();
+    volatile char *map;
+
+    (void)arg;
+    if (!file)
+        return 1;
+    map = mmap(NULL, 1, PROT_READ, MAP_SHARED, fileno(file), 0);
+    return map == MAP_FAILED ? 2 : *map;
+}
+
+static void run_after_two_handlers(void *arg)
+{
+    struct sigaction action;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = handle_simply;
+    (void)sigaction(SIGSEGV, &action, NULL);
+    action.sa_handler = handle_bus_error;
+    (void)sigaction(SIGBUS, &action, NULL);
+    run_it(arg);
+}
+
+static void each_kind_of_fault_goes_to_its_own_earlier_handler(void **state)
+{
+    (void)state;
+    expect_exit(9, run_after_two_handlers,
+                (void *)(uintptr_t)read_beyond_a_file);
+    assert_string_equal(output, "bus error");
+    expect_exit(7, run_after_two_handlers, (void *)(uintptr_t)fault_in_child);
+    assert_string_equal(output, "earlier");
+    expect_signal(SIGBUS, RUN(read_beyond_a_file));
+    assert_string_equal(output, "");
 }
 
 static void an_overflow_does_not_go_to_the_earlier_handler(void **state)
@@ -634,6 +770,14 @@ static void without_one_a_run_has_its_own(void **state)
     expect_exit(0, run_without_one, NULL);
 }
 
+/* As it would without the library: the kernel does not let it be ignored. */
+static void a_fault_that_was_ignored_is_not(void **state)
+{
+    (void)state;
+    expect_signal(SIGSEGV, run_ignoring, (void *)(uintptr_t)fault_in_child);
+    assert_string_equal(output, "");
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(R144_an_overflow_names_the_fiber_its_size_and_the_option),
     PX_TEST(mains_overflow_is_named_too),
@@ -641,18 +785,23 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(an_overflow_on_another_thread_is_named_too),
     PX_TEST(a_posted_fibers_overflow_is_named_too),
     PX_TEST(an_overflow_in_a_later_run_is_named_too),
+    PX_TEST(an_overflow_beside_ended_fibers_names_the_right_one),
+    PX_TEST(an_overflow_of_a_stack_without_a_fiber_is_named_too),
     PX_TEST(a_large_guard_catches_a_large_frame),
     PX_TEST(an_overflow_within_a_switch_is_named_too),
     PX_TEST(the_alternate_stack_has_a_guard),
     PX_TEST(guards_hold_in_locked_memory_too),
     PX_TEST(a_fault_elsewhere_dies_of_it_without_our_line),
+    PX_TEST(a_fault_near_our_guards_is_told_apart),
     PX_TEST(a_fault_elsewhere_goes_to_the_earlier_handler),
+    PX_TEST(each_kind_of_fault_goes_to_its_own_earlier_handler),
     PX_TEST(an_overflow_does_not_go_to_the_earlier_handler),
     PX_TEST(a_fault_after_a_run_dies_of_it),
     PX_TEST(a_signal_that_was_sent_is_handed_on),
     PX_TEST(a_signal_that_was_sent_ends_the_process_by_default),
     PX_TEST(an_earlier_handler_may_return),
     PX_TEST(a_sent_signal_that_was_ignored_stays_ignored),
+    PX_TEST(a_fault_that_was_ignored_is_not),
     PX_TEST(an_alternate_stack_that_is_there_is_kept),
     PX_TEST(without_one_a_run_has_its_own),
 };

@@ -221,6 +221,67 @@ static void errno_is_left_as_it_was(void **state)
     check(errno_stays);
 }
 
+static int unholds_more_often_than_anybody_looks(void *arg)
+{
+    px_loop *loop = px_current_loop();
+    px_sem posted = PX_SEM_INIT(0);
+    px_nsec before = px_now();
+
+    (void)arg;
+    /* more wake-ups than there is room for */
+    for (int i = 0; i < turns(100000); i++) {
+        EXPECT_EQ(px_loop_hold(loop), 0);
+        EXPECT_EQ(px_loop_unhold(loop), 0);
+    }
+    EXPECT_EQ(px_post(loop, ups, &posted), 0);
+    EXPECT_EQ(px_sem_down(&posted), 0);
+    EXPECT_EQ(px_sleep(PX_MSEC), 0);
+    EXPECT(px_now() - before >= PX_MSEC);
+    return 0;
+}
+
+static void a_hundred_thousand_wake_ups_are_one(void **state)
+{
+    (void)state;
+    check_real(unholds_more_often_than_anybody_looks);
+}
+
+static void *holds_and_unholds(void *loop)
+{
+    intptr_t failed = 0;
+
+    for (int i = 0; i < turns(200000); i++)
+        failed += px_loop_hold(loop) != 0 || px_loop_unhold(loop) != 0;
+    return (void *)failed;
+}
+
+static int is_held_by_two_threads(void *arg)
+{
+    px_loop *loop = px_current_loop();
+    pthread_t threads[2];
+
+    (void)arg;
+    EXPECT_EQ(px_loop_hold(loop), 0);
+    for (int i = 0; i < 2; i++)
+        EXPECT_EQ(pthread_create(&threads[i], NULL, holds_and_unholds, loop),
+                  0);
+    for (int i = 0; i < 2; i++) {
+        void *failed = NULL;
+
+        EXPECT_EQ(pthread_join(threads[i], &failed), 0);
+        EXPECT_EQ((intptr_t)failed, 0);
+    }
+    EXPECT_EQ(px_loop_unhold(loop), 0);
+    EXPECT_EQ(px_loop_unhold(loop), PX_EINVAL);
+    return 0;
+}
+
+static void holds_of_two_threads_at_once_are_all_counted(void **state)
+{
+    (void)state;
+    check(is_held_by_two_threads);
+}
+
 struct memo {
     px_loop *loop;
     int calls;
@@ -575,6 +636,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(the_scope_of_the_run_reaches_it),
     PX_TEST(the_run_waits_for_what_was_posted),
     PX_TEST(errno_is_left_as_it_was),
+    PX_TEST(a_hundred_thousand_wake_ups_are_one),
+    PX_TEST(holds_of_two_threads_at_once_are_all_counted),
     PX_TEST(a_pool_thread_may_post_to_the_loop_that_waits_for_it),
     PX_TEST(a_post_from_on_deadlock_ends_the_deadlock),
     PX_TEST(posts_of_one_thread_start_in_their_order),

@@ -6,28 +6,26 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 void (*px__panic_who)(char *out, size_t size);
 
 void px__panic(const char *function, const char *format, ...)
 {
-    char line[512], who[80] = "off-fiber", cause[320];
+    char line[512] = "", who[80] = "off-fiber", cause[320];
     va_list args;
-    int length;
+    ssize_t written;
 
     if (px__panic_who)
         px__panic_who(who, sizeof(who));
     va_start(args, format);
     (void)vsnprintf(cause, sizeof(cause), format, args);
     va_end(args);
-    length = snprintf(line, sizeof(line), "parataxis: %s: %s: %s\n", function,
-                      who, cause);
-    if (length > 0) {
-        ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-
-        (void)written;
-    }
+    (void)snprintf(line, sizeof(line), "parataxis: %s: %s: %s\n", function, who,
+                   cause);
+    written = write(STDERR_FILENO, line, strlen(line));
+    (void)written; /* nobody is left to tell */
     abort();
 }
 

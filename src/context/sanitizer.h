@@ -16,6 +16,7 @@
 #ifndef PX_CONTEXT_SANITIZER_H
 #define PX_CONTEXT_SANITIZER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "context/context.h"
@@ -271,15 +272,7 @@ static inline void px__note_stack_clean(void *low, size_t size)
 #endif
 }
 
-/* Memory in which parked fibers may hold the only pointer to something. LSan
- * leaves out what is mapped without access, but faults on a light guard, of
- * which the mapping says nothing. */
-#if defined(PX_ASAN)
-#define PX_ROOTS_NEED_MAPPED_GUARDS 1
-#else
-#define PX_ROOTS_NEED_MAPPED_GUARDS 0
-#endif
-
+/* Memory in which parked fibers may hold the only pointer to something. */
 static inline void px__note_roots(void *low, size_t size)
 {
 #if defined(PX_ASAN)
@@ -297,6 +290,51 @@ static inline void px__note_no_roots(void *low, size_t size)
 #else
     (void)low;
     (void)size;
+#endif
+}
+
+/* LSan leaves out what is mapped without access, but faults on a light guard,
+ * of which the mapping says nothing. So the guards of the first stacks are
+ * mappings, and it looks through those; there is no room for so many of them as
+ * there may be fibers, so later stacks are not looked through. Whether `count`
+ * guards more, which may be light ones, are; of `mapped` there may be `most`. */
+static inline bool px__note_guards(bool light, size_t *mapped, size_t count,
+                                   size_t most)
+{
+#if defined(PX_ASAN)
+    if (!light || *mapped + count > most)
+        return light;
+    *mapped += count;
+    return false;
+#else
+    (void)mapped;
+    (void)count;
+    (void)most;
+    return light;
+#endif
+}
+
+static inline void px__note_stack_roots(void *low, size_t size, bool light)
+{
+#if defined(PX_ASAN)
+    if (!light)
+        px__note_roots(low, size);
+#else
+    (void)low;
+    (void)size;
+    (void)light;
+#endif
+}
+
+static inline void px__note_no_stack_roots(void *low, size_t size, bool light)
+{
+#if defined(PX_ASAN)
+    if (!light)
+        px__note_no_roots(low, size);
+#else
+    (void)low;
+    (void)size;
+    (void)light;
 #endif
 }
 

@@ -125,13 +125,14 @@ static int wait_exactly(int fd, struct epoll_event *events, px_nsec timeout)
     return epoll_wait(fd, events, BATCH, as_milliseconds(timeout));
 }
 
-/* Nothing to watch: only time passes. */
+/* Nothing to watch: only time passes. So there is a timer; what wakes a loop
+ * without one has opened the poller. */
 static void sleep_only(px_nsec timeout)
 {
     struct timespec time = {.tv_sec = (time_t)(timeout / PX_SEC),
                             .tv_nsec = (long)(timeout % PX_SEC)};
 
-    (void)ppoll(NULL, 0, timeout == PX_FOREVER ? NULL : &time, NULL);
+    (void)ppoll(NULL, 0, &time, NULL);
 }
 
 void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)

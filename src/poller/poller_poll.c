@@ -110,11 +110,10 @@ void px__poller_forget(struct px_poller *poller, struct px_watch *watch)
 
     if (!watch->registered)
         return;
-    last = --all->count;
+    last = --all->count; /* not the wake-up, which is no watch */
     all->set[watch->slot] = all->set[last];
     all->files[watch->slot] = all->files[last];
-    if (all->files[watch->slot].watch)
-        all->files[watch->slot].watch->slot = watch->slot;
+    all->files[watch->slot].watch->slot = watch->slot;
     watch->registered = false;
 }
 
