@@ -146,7 +146,8 @@ static bool refused;
 static long live; /* allocations */
 static long most_live;
 static size_t largest; /* of what was asked for by lines */
-static bool pretends;  /* to have set a guard, as an emulator may */
+static size_t largest_mapping;
+static bool pretends; /* to have set a guard, as an emulator may */
 
 static bool refuse(void)
 {
@@ -200,6 +201,8 @@ void __wrap_free(void *memory)
 void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd,
                   off_t offset)
 {
+    if (size > largest_mapping)
+        largest_mapping = size;
     return refuse() ? MAP_FAILED
                     : __real_mmap(at, size, protection, flags, fd, offset);
 }
@@ -401,6 +404,34 @@ static void free_stacks_between_others_go_back_one_by_one(void **state)
     assert_int_equal(live, before);
 }
 
+/* As if many had been made: a slab holds as many again, but not without end. */
+static void a_slab_has_65536_stacks_at_most(void **state)
+{
+    struct px_stack_pool pool;
+    long before = live;
+    size_t slot;
+
+    (void)state;
+    open_pool(&pool);
+    largest_mapping = 0;
+    px__stack_release(&pool, acquire(&pool));
+    slot = largest_mapping / 16;
+    for (size_t made = 65535; made <= 65537; made++) {
+        struct px_stack *last;
+
+        pool.last->made = made;
+        pool.last->carving = NULL;
+        largest_mapping = 0;
+        (void)acquire(&pool); /* that is a free one */
+        last = acquire(&pool);
+        mark(last);
+        assert_int_equal(largest_mapping, slot * (made < 65536 ? made : 65536));
+        px__stack_release(&pool, last);
+    }
+    px__stack_pool_close(&pool);
+    assert_int_equal(live, before);
+}
+
 /* Valgrind is told of each stack, which takes memory, too. Without valgrind
  * nobody listens. */
 static void R145_a_pool_watched_by_valgrind_keeps_nothing_either(void **state)
@@ -514,6 +545,7 @@ static const struct CMUnitTest tests[] = {
     FALLBACK_TEST(R145_wherever_memory_ends_a_large_spawn_is_refused),
     FALLBACK_TEST(R145_many_records_are_mapped_or_refused),
     FALLBACK_TEST(free_stacks_between_others_go_back_one_by_one),
+    FALLBACK_TEST(a_slab_has_65536_stacks_at_most),
     FALLBACK_TEST(R145_a_pool_watched_by_valgrind_keeps_nothing_either),
 };
 

@@ -465,13 +465,15 @@ int __wrap_prctl(int option, ...)
     return fails(CALL_prctl) ? -1 : __real_prctl(option, out);
 }
 
-long inject_processors;
+long inject_processors, inject_signal_stack;
 
 /* The size of a page is not asked of the system. */
 WRAP(long, sysconf, int name)
 {
     if (name == _SC_NPROCESSORS_ONLN && inject_processors)
         return inject_processors;
+    if (name == _SC_SIGSTKSZ && inject_signal_stack)
+        return inject_signal_stack;
     return name != _SC_PAGESIZE && fails(CALL_sysconf) ? -1
                                                        : __real_sysconf(name);
 }

@@ -100,8 +100,9 @@ long inject_count(enum call call);
 /* All calls that were ever made, the counted ones too. */
 long inject_total(void);
 
-/* How many processors there are, for the library; 0: what the system says. */
+/* What the library is told of the machine; 0: what the system says. */
 extern long inject_processors;
+extern long inject_signal_stack; /* bytes that a signal's frame may need */
 
 /* What is there and was not given back. */
 struct books {

@@ -48,6 +48,29 @@ static void a_run_that_cannot_start_says_so(void **state)
     sweep(&(struct workload){.body = has_a_signal_stack});
 }
 
+static int has_a_large_signal_stack(void *arg)
+{
+    stack_t stack;
+
+    HOLDS(__real_sigaltstack(NULL, &stack) == 0);
+    if (!has_shadow())
+        HOLDS(stack.ss_size == (size_t)inject_signal_stack);
+    return has_a_signal_stack(arg);
+}
+
+static void where_signals_need_much_they_have_it(void **state)
+{
+    const struct workload workload = {.body = has_a_large_signal_stack};
+    const stack_t none = {.ss_flags = SS_DISABLE};
+
+    (void)state;
+    assert_int_equal(__real_sigaltstack(&none, NULL), 0);
+    inject_signal_stack = 1024 * 1024;
+    sweep_pass(&workload, NULL, 0);
+    inject_signal_stack = 0;
+    assert_log("");
+}
+
 /* Await them all: none may be lost. */
 static void await_crowd(px_fiber *const fibers[static CROWD], px_sem *gate,
                         int n)
@@ -615,6 +638,7 @@ static void a_deadlock_ends_though_nobody_reads_the_report(void **state)
 
 static const struct CMUnitTest tests[] = {
     PX_TEST(a_run_that_cannot_start_says_so),
+    PX_TEST(where_signals_need_much_they_have_it),
     PX_TEST(a_spawn_is_refused),
     PX_TEST(a_spawn_with_options_is_refused),
     PX_TEST(a_spawn_of_a_large_stack_is_refused),
