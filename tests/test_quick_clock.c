@@ -263,12 +263,21 @@ static int says(const char *clock, int refuses, int may)
     return WEXITSTATUS(status);
 }
 
+#if defined(__x86_64__)
+#define KERNEL_IS_ASKED true
+#else
+#define KERNEL_IS_ASKED false
+#endif
+
 static void only_a_counter_that_the_kernel_trusts_is_used(void **state)
 {
     enum { USED, REFUSED };
 
     (void)state;
-#if defined(__x86_64__)
+    if (!KERNEL_IS_ASKED) {
+        print_message("skipped: here the counter is looked at itself\n");
+        skip();
+    }
     assert_int_equal(says("tsc\n", 0, PR_TSC_ENABLE), USED);
     assert_int_equal(says("tsc\n", 0, PR_TSC_SIGSEGV), REFUSED);
     assert_int_equal(says("tsc\n", 1, PR_TSC_ENABLE), REFUSED);
@@ -276,10 +285,6 @@ static void only_a_counter_that_the_kernel_trusts_is_used(void **state)
     assert_int_equal(says("kvm-clock\n", 0, PR_TSC_ENABLE), REFUSED);
     assert_int_equal(says("", 0, PR_TSC_ENABLE), REFUSED);
     assert_int_equal(says(NULL, 0, PR_TSC_ENABLE), REFUSED);
-#else
-    print_message("skipped: there is nobody to ask\n");
-    skip();
-#endif
 }
 
 static const struct CMUnitTest tests[] = {
