@@ -246,40 +246,47 @@ static void a_hundred_thousand_wake_ups_are_one(void **state)
     check_real(unholds_more_often_than_anybody_looks);
 }
 
+enum { HOLDERS = 4 };
+
+static pthread_barrier_t together;
+
 static void *holds_and_unholds(void *loop)
 {
     intptr_t failed = 0;
 
+    (void)pthread_barrier_wait(&together);
     for (int i = 0; i < turns(200000); i++)
         failed += px_loop_hold(loop) != 0 || px_loop_unhold(loop) != 0;
     return (void *)failed;
 }
 
-static int is_held_by_two_threads(void *arg)
+static int is_held_by_threads(void *arg)
 {
     px_loop *loop = px_current_loop();
-    pthread_t threads[2];
+    pthread_t threads[HOLDERS];
 
     (void)arg;
     EXPECT_EQ(px_loop_hold(loop), 0);
-    for (int i = 0; i < 2; i++)
+    EXPECT_EQ(pthread_barrier_init(&together, NULL, HOLDERS), 0);
+    for (int i = 0; i < HOLDERS; i++)
         EXPECT_EQ(pthread_create(&threads[i], NULL, holds_and_unholds, loop),
                   0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < HOLDERS; i++) {
         void *failed = NULL;
 
         EXPECT_EQ(pthread_join(threads[i], &failed), 0);
         EXPECT_EQ((intptr_t)failed, 0);
     }
+    EXPECT_EQ(pthread_barrier_destroy(&together), 0);
     EXPECT_EQ(px_loop_unhold(loop), 0);
     EXPECT_EQ(px_loop_unhold(loop), PX_EINVAL);
     return 0;
 }
 
-static void holds_of_two_threads_at_once_are_all_counted(void **state)
+static void holds_of_threads_at_once_are_all_counted(void **state)
 {
     (void)state;
-    check(is_held_by_two_threads);
+    check(is_held_by_threads);
 }
 
 struct memo {
@@ -637,7 +644,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(the_run_waits_for_what_was_posted),
     PX_TEST(errno_is_left_as_it_was),
     PX_TEST(a_hundred_thousand_wake_ups_are_one),
-    PX_TEST(holds_of_two_threads_at_once_are_all_counted),
+    PX_TEST(holds_of_threads_at_once_are_all_counted),
     PX_TEST(a_pool_thread_may_post_to_the_loop_that_waits_for_it),
     PX_TEST(a_post_from_on_deadlock_ends_the_deadlock),
     PX_TEST(posts_of_one_thread_start_in_their_order),
