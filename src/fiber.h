@@ -75,7 +75,6 @@ struct px_waiter {
 
 /* What a fiber is parked in. */
 enum px_wait_kind {
-    PX_WAIT_YIELD,
     PX_WAIT_SLEEP,
     PX_WAIT_AWAIT,
     PX_WAIT_SEM,

@@ -101,7 +101,7 @@ static px_loop *loop_new(const px_run_options *options)
     /* Where time passes differently, what is counted should not. */
     loop->quick_clock.refused = px__under_valgrind();
     px__loop_init(loop, &hooks);
-    if (!options->wipe_stacks && !px__fibers_are_watched())
+    if (!(options->wipe_stacks | px__fibers_are_watched()))
         loop->usual = px__stack_class(&loop->stacks, loop->options.stack_size);
     return loop;
 }

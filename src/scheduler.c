@@ -79,8 +79,7 @@ static void do_first(px_loop *loop, size_t what)
     } else if (what == PX_SEAM_DELIVER) {
         px__inbox_deliver(loop);
     } else {
-        if (loop->now < px__heap_top(&loop->timers)->when)
-            loop->now = px__heap_top(&loop->timers)->when;
+        loop->now = px__heap_top(&loop->timers)->when;
         run_timers(loop);
     }
 }
