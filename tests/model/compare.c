@@ -11,6 +11,7 @@ static void compare_fiber(int f)
     const struct ref_fiber *model = &world.ref.fibers[f];
     const px_fiber *fiber = world.fibers[f];
     bool armed = fiber->flags & PX_FIBER_TIMED;
+    int reach;
 
     if (model->state == REF_DONE && model->parent >= 0)
         return; /* its record may be another's */
@@ -23,13 +24,12 @@ static void compare_fiber(int f)
         same(f, "what its call will return", fiber->verdict, model->verdict);
     if (model->state == REF_DONE)
         return;
-    same(f, "what reaches it", fiber->life->scope->reach,
-         ref_reach(&world.ref, f));
+    reach = ref_reach(&world.ref, f);
+    same(f, "what reaches it", fiber->life->scope->reach, reach);
     same(f, "its nearest deadline", fiber->life->scope->nearest,
          ref_nearest(&world.ref, f));
     same(f, "whether it has to look closer",
-         (fiber->attention & PX_LOOK_FIRED) != 0,
-         ref_reach(&world.ref, f) != 0);
+         (fiber->attention & PX_LOOK_FIRED) != 0, reach != 0);
 }
 
 /* Links, both ways; who is in the queue is parked. */
@@ -48,23 +48,29 @@ static void check_queue(const px_waitq *queue, const char *what)
         fail("the queue of the %s has another end", what);
 }
 
+/* The oldest behind `place` that waits for one of `kinds`, or -1. */
+static int next_waiter(uint32_t kinds, uint64_t place)
+{
+    int next = -1;
+
+    for (int f = 0; f < world.ref.n; f++) {
+        const struct ref_fiber *fiber = &world.ref.fibers[f];
+
+        if (fiber->queued && kinds & 1u << fiber->on && fiber->place > place &&
+            (next < 0 || fiber->place < world.ref.fibers[next].place))
+            next = f;
+    }
+    return next;
+}
+
 static void compare_ids(const px_fid *ids, size_t n, uint32_t kinds,
                         const char *what)
 {
     uint64_t place = 0;
 
     for (size_t i = 0;; i++) {
-        int next = -1;
+        int next = next_waiter(kinds, place);
 
-        for (int on = 0; on <= REF_WAITGROUP; on++) {
-            int f = kinds & 1u << on
-                        ? ref_queued(&world.ref, (enum ref_wait)on, place)
-                        : -1;
-
-            if (f >= 0 && (next < 0 || world.ref.fibers[f].place <
-                                           world.ref.fibers[next].place))
-                next = f;
-        }
         if (next < 0 || i >= n) {
             if (next >= 0 || i < n)
                 fail("%zu wait for the %s: not so many", n, what);
