@@ -116,31 +116,27 @@ PX_HOT int px_await(px_fiber *fiber, int *result)
     return await(self, fiber, result);
 }
 
-/* Mark all as awaited by `self`; on failure none. */
-static int claim(px_fiber *self, px_fiber **fibers, size_t n)
+/* Whether the handles are all good, and free to be waited for. A bad argument
+ * comes before a handle that is in use, wherever they are in the array: so the
+ * marks that tell which were there already are none that a waiter may hold. */
+static int check_handles(px_fiber **fibers, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        int err = check_handle(fibers[i], "px_await_all");
+    size_t marked = 0;
+    int err = 0, busy = 0;
 
-        if (!err && fibers[i]->awaiter)
-            err = fibers[i]->awaiter == self ? PX_EINVAL : PX_EBUSY;
-        if (err) {
-            unclaim(fibers, i);
-            return err;
-        }
-        fibers[i]->awaiter = self;
+    while (marked < n) {
+        err = check_handle(fibers[marked], "px_await_all");
+        if (!err && fibers[marked]->flags & PX_FIBER_LISTED)
+            err = PX_EINVAL;
+        if (err)
+            break;
+        if (fibers[marked]->awaiter)
+            busy = PX_EBUSY;
+        fibers[marked++]->flags |= PX_FIBER_LISTED;
     }
-    return 0;
-}
-
-/* Whether the handles are all good, and free to be waited for. */
-static int check_handles(px_fiber *self, px_fiber **fibers, size_t n)
-{
-    int err = claim(self, fibers, n);
-
-    if (!err)
-        unclaim(fibers, n);
-    return err;
+    while (marked > 0)
+        fibers[--marked]->flags &= (uint16_t)~PX_FIBER_LISTED;
+    return err ? err : busy;
 }
 
 /* How many of them have not ended. */
@@ -153,13 +149,14 @@ static int64_t count_running(px_fiber **fibers, size_t n)
     return running;
 }
 
-/* Nothing between the claim and the park may give way to others. */
+/* Nobody has had a turn since the handles were checked, and none may before it
+ * is parked. */
 static int await_claimed(px_fiber *self, struct claims *claims, int64_t running)
 {
-    int err = claim(self, claims->fibers, claims->n);
+    int err;
 
-    if (PX_NEVER(err)) /* they were looked at just now */
-        return err;
+    for (size_t i = 0; i < claims->n; i++)
+        claims->fibers[i]->awaiter = self;
     self->waits_on = claims;
     self->waiter.want = running;
     self->flags |= PX_FIBER_AWAITS_ALL;
@@ -177,7 +174,7 @@ int px_await_all(px_fiber **fibers, size_t n, int *results)
 
     if (n && !fibers)
         return PX_EINVAL;
-    err = check_handles(self, fibers, n);
+    err = check_handles(fibers, n);
     if (err && err != PX_EBUSY)
         return err;
     /* A scope that has fired comes before the state of the handles. */

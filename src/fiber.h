@@ -47,7 +47,8 @@ enum { /* px_fiber.flags */
        PX_FIBER_KEPT = 64,        /* but its awaiter keeps it a little longer */
        PX_FIBER_TIMED = 128,      /* its timer is in the heap */
        PX_FIBER_POSTED = 256,     /* stack and record are post.c's */
-       PX_FIBER_USUAL = 512       /* its stack has the run's own size */
+       PX_FIBER_USUAL = 512,      /* its stack has the run's own size */
+       PX_FIBER_LISTED = 1024     /* came by in an array that is looked at */
 };
 
 /* Why a cancellation point must take a closer look. */

@@ -554,6 +554,39 @@ static void await_all_refuses_as_a_whole(void **state)
     assert_log("");
 }
 
+/* A bad argument comes before a handle that somebody else waits for, and before
+ * a scope that has fired. */
+static int refuse_one_in_use(void *arg)
+{
+    px_fiber *fiber = sleeper(10), *other = sleeper(20);
+    px_fiber *bad[] = {NULL, fiber, px_self(), other, NULL};
+    const int codes[] = {PX_EINVAL, PX_EINVAL, PX_EDEADLK, PX_EBUSY, PX_EINVAL};
+    px_scope scope;
+
+    (void)arg;
+    start(publish_self, NULL);
+    bad[4] = self_of_child; /* detached, and alive */
+    start(await_it, fiber);
+    for (int i = 0; i < 5; i++) {
+        px_fiber *all[2] = {fiber, bad[i]};
+        int fired = codes[i] == PX_EBUSY ? PX_ETIMEDOUT : codes[i];
+
+        EXPECT_EQ(px_await_all(all, 2, NULL), codes[i]);
+        EXPECT_EQ(px_scope_enter(&scope, 0), 0);
+        EXPECT_EQ(px_await_all(all, 2, NULL), fired);
+        EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    }
+    EXPECT_EQ(px_await(other, NULL), 0);
+    return 0;
+}
+
+static void await_all_sees_what_is_bad_behind_what_is_in_use(void **state)
+{
+    (void)state;
+    run_fibers(refuse_one_in_use, NULL);
+    assert_log("ok 10 ");
+}
+
 struct array {
     px_fiber **fibers;
     size_t n;
@@ -928,6 +961,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(await_all_needs_no_results),
     PX_TEST(await_all_of_ended_fibers_does_not_switch),
     PX_TEST(await_all_refuses_as_a_whole),
+    PX_TEST(await_all_sees_what_is_bad_behind_what_is_in_use),
     PX_TEST(what_is_awaited_together_is_not_awaited_elsewhere),
     PX_TEST(an_interrupted_await_all_consumes_none),
     PX_TEST(a_cancelled_await_all_lets_go_at_that_moment),
