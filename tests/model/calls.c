@@ -28,6 +28,12 @@
  *   v    it is read                  X    px_close, and opened again
  *                                    Y    close, and opened again
  *   o    px_offload                  j N  what the fiber N on has there returns
+ *   b N  px_spawn: a fiber of kind N (see live)   B N  the same, queued
+ *   E N  the same, detached; queued if N is odd   Z N  px_post
+ *   J N  px_await (which: see handles.c)          K N  the same within a tick
+ *   P N  px_await_all                             Q N  the same within a tick
+ *   H N  px_detach                                m N  px_cancel
+ *   R N  px_cancel_and_await
  */
 #include "world.h"
 
@@ -136,7 +142,7 @@ static int shield(int f)
 
 int cancel_scope(int f, int s)
 {
-    if (s < 1 || s >= world.ref.fibers[f].depth)
+    if (s < 1 || s >= world.ref.fibers[f].depth - world.ref.fibers[f].hidden)
         return 0;
     ref_fire(&world.ref, f, s, PX_ECANCELED);
     return at_once(f, px_scope_cancel(scope_at(f, s)), 0);
@@ -144,6 +150,9 @@ int cancel_scope(int f, int s)
 
 int cancel(int f)
 {
+    if (world.ref.fibers[f].state == REF_DONE &&
+        world.ref.fibers[f].handle != REF_HELD)
+        return 0;
     ref_fire(&world.ref, f, 0, PX_ECANCELED);
     return at_once(f, px_cancel(world.fibers[f]), 0);
 }
@@ -153,7 +162,7 @@ static int remove_waiter(int f)
     struct ref_fiber *model = &world.ref.fibers[f];
     bool queued = model->state == REF_PARKED && model->queued &&
                   (model->on == REF_SEM || model->on == REF_AVAILABLE);
-    size_t removed = px_sem_remove_waiter(&world.sem, world.fibers[f]->id);
+    size_t removed = px_sem_remove_waiter(&world.sem, world.ids[f]);
 
     if (queued) {
         model->queued = false;
@@ -182,13 +191,13 @@ int sleep_for(int f, int64_t ticks)
     return code;
 }
 
-static int sleep_shielded(int f, int64_t ticks)
+int sleep_shielded(int f, int64_t ticks)
 {
     (void)shield(f);
     return sleep_for(f, ticks);
 }
 
-static int yield(int f)
+int yield(int f)
 {
     int code;
 
@@ -198,7 +207,7 @@ static int yield(int f)
     return code;
 }
 
-static int check(int f)
+int check(int f)
 {
     (void)ref_point(&world.ref, f);
     return at_once(f, px_check(), world.ref.fibers[f].verdict);
@@ -230,7 +239,7 @@ static int close_sem(int f)
     return at_once(f, px_sem_close(&world.sem), 0);
 }
 
-static int other(int f, int n)
+int other(int f, int n)
 {
     int fibers = world.program->fibers;
 
@@ -292,7 +301,8 @@ int perform(int f, char what, int n)
         return shield(f);
     case 'C':
         f = other(f, n);
-        return cancel_scope(f, ref->fibers[f].depth - 1);
+        return cancel_scope(f,
+                            ref->fibers[f].depth - 1 - ref->fibers[f].hidden);
     case 'O':
         return cancel_scope(other(f, n), 1);
     case 'c':
@@ -320,7 +330,7 @@ int perform(int f, char what, int n)
     case 'p':
         return check(f);
     default:
-        return perform_outside(f, what, n);
+        return perform_await(f, what, n);
     }
 }
 

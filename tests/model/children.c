@@ -2,6 +2,8 @@
 /* children.c - groups, and what their children do. */
 #include "world.h"
 
+enum { MOST = 24 }; /* fibers, with children */
+
 /* What children do, by kind. */
 static int child_of_kind(int f, int kind)
 {
@@ -37,10 +39,9 @@ static int child_body(void *arg)
     return code;
 }
 
-/* How many children there are, or may come to be. */
-static int expected(void)
+int children_expected(void)
 {
-    int n = world.ref.n;
+    int n = world.ref.n + world.ref.posted;
 
     for (int f = 0; f < world.ref.n; f++)
         n += world.ref.fibers[f].on == REF_PLACE;
@@ -51,7 +52,7 @@ int spawn_child(int f, int g, int kind)
 {
     int code;
 
-    if (!world.ref.fibers[g].group || expected() >= REF_ALL)
+    if (!world.ref.fibers[g].group || children_expected() >= MOST)
         return 0;
     ref_group_spawn(&world.ref, f, g, kind);
     code = px_group_spawn(&world.groups[g], child_body, NULL);

@@ -4,6 +4,48 @@
 
 #include "base/heap.h"
 
+/* Who waits for its end, and what it waits for itself; what is to be seen of it
+ * by those who have its handle. */
+static void compare_handle(int f)
+{
+    const struct ref_fiber *model = &world.ref.fibers[f];
+    const px_fiber *fiber = world.fibers[f];
+    const px_fiber *awaiter =
+        model->awaiter == REF_NOBODY ? NULL : world.fibers[model->awaiter];
+    bool parked = model->state == REF_PARKED;
+
+    if (fiber->awaiter != awaiter)
+        fail("fiber %d: it is not fiber %d that waits for it", f,
+             model->awaiter);
+    if (model->state == REF_DONE) {
+        same(f, "what it returned", fiber->verdict, model->result);
+    } else if (model->parent < 0) {
+        same(f, "whether it is detached",
+             (fiber->flags & PX_FIBER_DETACHED) != 0,
+             model->handle == REF_DETACHED);
+        same(f, "whether it was cancelled before it began",
+             (fiber->flags & PX_FIBER_CANCEL_EARLY) != 0 && model->fresh,
+             model->fresh && model->scopes[0].status != 0);
+    }
+    if (model->handle == REF_HELD)
+        same(f, "whether it is done", px_is_done(fiber),
+             model->state == REF_DONE);
+    if (model->state == REF_READY && model->on == REF_AHEAD)
+        fail("fiber %d should have gone on, ahead of all others", f);
+    same(f, "whether it waits for fibers",
+         parked && fiber->waiting->kind == PX_WAIT_AWAIT,
+         parked && (model->on == REF_AWAIT || model->on == REF_AWAIT_ALL));
+    if (parked && model->on == REF_AWAIT) {
+        same(f, "whether it waits for several",
+             (fiber->flags & PX_FIBER_AWAITS_ALL) != 0, 0);
+        if (fiber->waits_on != world.fibers[model->want])
+            fail("fiber %d does not wait for fiber %lld", f,
+                 (long long)model->want);
+    }
+    if (parked && model->on == REF_AWAIT_ALL)
+        same(f, "for how many it still waits", fiber->waiter.want, model->want);
+}
+
 static void compare_fiber(int f)
 {
     static const uint8_t states[] = {PX_STATE_RUNNING, PX_STATE_READY,
@@ -13,16 +55,19 @@ static void compare_fiber(int f)
     bool armed = fiber->flags & PX_FIBER_TIMED;
     int reach;
 
-    if (model->state == REF_DONE && model->parent >= 0)
+    if (model->state == REF_DONE &&
+        (model->parent >= 0 || model->handle != REF_HELD))
         return; /* its record may be another's */
-    same(f, "its state", fiber->state, states[model->state]);
+    same(f, "its state", fiber->state,
+         model->fresh ? PX_STATE_NEW : states[model->state]);
+    compare_handle(f);
     same(f, "whether its timer is armed", armed,
          model->state == REF_PARKED && model->timer != PX_FOREVER);
     if (armed)
         same(f, "when its timer is due", fiber->life->timer.when, model->timer);
     if (model->state == REF_READY && model->on != REF_NOTHING)
         same(f, "what its call will return", fiber->verdict, model->verdict);
-    if (model->state == REF_DONE)
+    if (model->state == REF_DONE || model->fresh)
         return;
     reach = ref_reach(&world.ref, f);
     same(f, "what reaches it", fiber->life->scope->reach, reach);
@@ -165,22 +210,31 @@ void compare_ready(px_fiber *const *ready, const int *who, size_t n)
     for (size_t i = 0; i < n; i++) {
         const struct ref_fiber *model = &world.ref.fibers[who[i]];
 
-        if (ready[i]->state != PX_STATE_READY || model->state != REF_READY)
+        if (model->state != REF_READY || (ready[i]->state != PX_STATE_READY &&
+                                          ready[i]->state != PX_STATE_NEW))
             fail("fiber %d is in the run queue, and not ready", who[i]);
         if (model->since < last)
             fail("fiber %d is ready before its turn", who[i]);
         last = model->since;
     }
+    for (int f = 0; f < world.ref.n; f++)
+        n -= world.ref.fibers[f].state == REF_READY;
+    if (n != 0)
+        fail("somebody who is ready is not in the run queue");
 }
 
 void compare(const px_loop *loop)
 {
     const struct px_heap_node *top = px__heap_top(&loop->timers);
+    int64_t alive = 1; /* who plays */
 
     for (int f = 0; f < world.ref.n; f++)
         compare_fiber(f);
     for (int f = 0; f < world.program->fibers; f++)
         compare_group(f);
+    for (int f = 0; f < world.ref.n; f++)
+        alive += world.ref.fibers[f].state != REF_DONE;
+    same(-1, "how many fibers there are", (int64_t)loop->alive, alive);
     compare_objects();
     compare_outside(loop);
     same(-1, "the next timer", top ? top->when : PX_FOREVER,

@@ -13,7 +13,8 @@
 #include "play.h"
 #include "scheduler.h"
 
-static const char letters[] = "dDtwualkrLMTUANWVexsCOczSypgGqhifFvXYoj";
+static const char letters[] =
+    "dDtwualkrLMTUANWVexsCOczSypgGqhifFvXYojbBEZJKPQHmR";
 
 static struct chooser chooser;
 static struct program program;
@@ -23,6 +24,13 @@ static int play_it(void *arg)
     (void)arg;
     play(&program, &chooser);
     return 0;
+}
+
+/* Calls about handles say which (handles.c); for others -1 to 4. */
+static int8_t number_for(char letter, uint8_t byte)
+{
+    return (int8_t)(strchr("JKPQHmR", letter) ? byte % 5 * 10 + byte / 5 % 3
+                                              : byte % 6 - 1);
 }
 
 static bool make(const uint8_t *data, size_t size)
@@ -37,10 +45,12 @@ static bool make(const uint8_t *data, size_t size)
     program.fibers = 2 + data[1] % (REF_FIBERS - 1);
     for (int f = 0; f < program.fibers; f++) {
         program.lengths[f] = 1 + data[2] % 12;
-        for (int i = 0; i < program.lengths[f] && at + 1 < size; i++, at += 2)
+        for (int i = 0; i < program.lengths[f] && at + 1 < size; i++, at += 2) {
+            char letter = letters[data[at] % (sizeof(letters) - 1)];
+
             program.calls[f][i] =
-                (struct call){letters[data[at] % (sizeof(letters) - 1)],
-                              (int8_t)(data[at + 1] % 6 - 1)};
+                (struct call){letter, number_for(letter, data[at + 1])};
+        }
         for (int i = 0; i < program.lengths[f]; i++) {
             if (!program.calls[f][i].what)
                 program.lengths[f] = i;

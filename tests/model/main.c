@@ -91,6 +91,23 @@ static const struct suite {
      {"d1", "u1", "g0", "G3", "q0", "e1", "c1"},
      "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
      "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 S1 y0 p0 g0 G1 G2 G3 G4 q0 h1 i1"},
+    {"await",
+     "0",
+     {"b0", "B2", "J0", "K1", "P0", "H0", "m1"},
+     "b0 b1 b1 b2 b3 b4 b5 b6 b7 B0 B1 B1 B2 B5 B6 E1 E2 E4 E5 J0 J0 J0 J1 J1 "
+     "J2 J10 J11 J20 J30 J40 K0 K1 K11 P0 P0 P1 P10 P20 Q0 Q1 H0 H1 H11 H20 "
+     "H30 m0 m1 m20 R0 R1 R10 R20 c1 C1 e1 x0 s0 z1 u1 g0 q0"},
+    {"await_all",
+     "0",
+     {"b0", "B2", "P0", "P1", "P20", "c1", "R0"},
+     "b0 b1 b2 b4 b6 b7 B0 B1 B1 B2 B3 B6 P0 P0 P1 P2 P10 P11 P20 P21 P30 P31 "
+     "P40 Q0 Q0 Q1 Q11 Q20 Q31 R0 R1 R20 R40 J0 J1 J10 K1 m0 H1 c1 C1 e1 e2 x0 "
+     "s0 u1 z1 y0"},
+    {"post",
+     "0",
+     {"Z0", "Z2", "d1", "u1", "D1", "c1", "k0"},
+     "Z0 Z1 Z1 Z2 Z3 Z4 Z5 Z7 b0 b1 B1 J0 J1 m0 o0 j1 j1 c1 e1 x0 d1 u1 u1 z1 "
+     "y0 L0 U0"},
 };
 
 static struct {

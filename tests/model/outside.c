@@ -84,6 +84,7 @@ void outside_settle(px_loop *loop)
         while (world.ref.fibers[f].job == REF_STARTED && !world.jobs[f].started)
             (void)sched_yield();
     }
+    finished += (size_t)world.ref.posted;
     while (brought(loop) < finished)
         (void)sched_yield();
     same(-1, "how many calls have returned", (int64_t)brought(loop),

@@ -89,6 +89,19 @@ static size_t other_ways(const px_loop *loop, int *ways)
     return n;
 }
 
+/* One that nobody has a handle of, and that has not begun: they are in the run
+ * queue in their order. */
+static int meet(px_fiber *fiber)
+{
+    for (int f = world.program->fibers; f < world.ref.n; f++) {
+        if (!world.fibers[f] && world.ref.fibers[f].fresh) {
+            world.fibers[f] = fiber;
+            return f;
+        }
+    }
+    fail("a fiber is ready that should not be, id %lld", (long long)fiber->id);
+}
+
 size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
 {
     px_fiber *others[REF_ALL];
@@ -98,6 +111,8 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
     tally.choices++;
     if (!world.driver) /* it is about to begin */
         return 0;
+    if (!world.fibers[world.program->fibers - 1])
+        fail("who has spawned a fiber is not the next");
     follow(loop);
     loop->countdown = 1 << 30; /* it looks around when that is chosen */
     if (world.outside)
@@ -108,6 +123,8 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
             continue;
         }
         who[count] = index_of(ready[i]);
+        if (who[count] < 0)
+            who[count] = meet(ready[i]);
         others[count++] = ready[i];
     }
     if (!chooser_repeats(world.chooser)) {
@@ -143,6 +160,7 @@ static int body(void *number)
     const struct program *program = world.program;
 
     world.fibers[f] = px_self();
+    world.ids[f] = px_current_id();
     hand_over(f);
     for (; world.at[f] < program->lengths[f]; hand_over(f)) {
         struct call call = program->calls[f][world.at[f]];
@@ -160,8 +178,8 @@ static int body(void *number)
                          call.n, code);
     }
     tidy_up(f);
-    world.ref.fibers[f].state = REF_DONE;
-    return 0;
+    ref_ended(&world.ref, f, 200 + f);
+    return 200 + f;
 }
 
 /* -- a path -- */
@@ -175,11 +193,15 @@ static bool all_done(void)
     return true;
 }
 
-/* It was taken out of a queue, or waits for a file that may be closed. */
-static bool waits_in_vain(int f)
+/* It was taken out of a queue, or waits for a file that may be closed; or, as it
+ * turned out, for somebody who waits for it. */
+static bool waits_in_vain(int f, bool awaits)
 {
     const struct ref_fiber *fiber = &world.ref.fibers[f];
 
+    if (fiber->state == REF_PARKED &&
+        (fiber->on == REF_AWAIT || fiber->on == REF_AWAIT_ALL))
+        return awaits && !fiber->hidden;
     return fiber->state == REF_PARKED &&
            (fiber->on == REF_FD ||
             (!fiber->queued &&
@@ -188,7 +210,7 @@ static bool waits_in_vain(int f)
 
 /* Nobody can go on. Holders have let go, so whoever still waits needs what the
  * program never gave: with that, all of them have to come to an end. */
-static void relieve(void)
+static void relieve(bool awaits)
 {
     struct ref *ref = &world.ref;
     int should;
@@ -218,9 +240,9 @@ static void relieve(void)
     for (int f = 0; f < world.program->fibers; f++)
         (void)finish_job(f);
     for (int f = 0; f < ref->n; f++) {
-        if (waits_in_vain(f))
+        if (waits_in_vain(f, awaits))
             (void)cancel_scope(f, ref->fibers[f].depth - 1);
-        if (waits_in_vain(f))
+        if (waits_in_vain(f, awaits))
             (void)cancel(f);
     }
 }
@@ -229,8 +251,7 @@ static void finish(void)
 {
     px_loop *loop = world.driver->loop;
 
-    for (int f = 0; f < world.program->fibers; f++)
-        (void)at_once(f, px_await(world.fibers[f], NULL), 0);
+    await_the_rest();
     same(-1, "how many fibers there are", (int64_t)loop->alive, 1);
     if (!px__heap_is_empty(&loop->timers))
         fail("a timer is left");
@@ -253,6 +274,7 @@ static void play_path(void)
     world.did = -1;
     if (world.outside)
         outside_begin();
+    memset(world.fibers, 0, sizeof(world.fibers));
     memset(world.at, 0, sizeof(world.at));
     memset(world.held, 0, sizeof(world.held));
     memset(world.groups, 0, sizeof(world.groups));
@@ -272,7 +294,7 @@ static void play_path(void)
             break;
         if (rounds > 2 * REF_FIBERS * CALLS_MOST)
             fail("some wait for ever");
-        relieve();
+        relieve(rounds > 0);
     }
     finish();
     tally.paths++;

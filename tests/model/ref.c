@@ -4,20 +4,29 @@
 
 #include <string.h>
 
+int ref_fiber(struct ref *ref)
+{
+    struct ref_fiber *fiber = &ref->fibers[ref->n];
+
+    memset(fiber, 0, sizeof(*fiber));
+    fiber->timer = PX_FOREVER;
+    fiber->depth = 1;
+    fiber->parent = -1;
+    fiber->spawner = REF_NOBODY;
+    fiber->awaiter = REF_NOBODY;
+    fiber->scopes[0].deadline = PX_FOREVER;
+    return ref->n++;
+}
+
 void ref_init(struct ref *ref, int n, int64_t count, bool bounded)
 {
-    memset(ref, 0, sizeof(*ref));
-    ref->n = n;
+    memset(ref, 0, offsetof(struct ref, posts));
     ref->count = bounded && count < 1 ? 1 : count;
     ref->limit = ref->count;
     ref->bounded = bounded;
     ref->owner = -1;
-    for (int f = 0; f < REF_ALL; f++) {
-        ref->fibers[f].timer = PX_FOREVER;
-        ref->fibers[f].depth = 1;
-        ref->fibers[f].parent = -1;
-        ref->fibers[f].scopes[0].deadline = PX_FOREVER;
-    }
+    while (ref->n < n)
+        (void)ref_fiber(ref);
 }
 
 /* The scopes around a fiber, outermost first: its parent's up to the group, and
@@ -110,7 +119,8 @@ void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want)
     fiber->state = REF_PARKED;
     fiber->on = on;
     fiber->want = want;
-    fiber->queued = on != REF_SLEEP && on != REF_CHILDREN && on != REF_OFFLOAD;
+    fiber->queued = on != REF_SLEEP && on != REF_CHILDREN &&
+                    on != REF_OFFLOAD && on != REF_AWAIT && on != REF_AWAIT_ALL;
     fiber->place = ++ref->orders;
     arm(ref, f);
 }
@@ -135,6 +145,7 @@ void ref_interrupt(struct ref *ref, int f, int code)
     bool waited = ref->fibers[f].queued;
     enum ref_wait on = ref->fibers[f].on;
 
+    ref_await_over(ref, f, false);
     ref_ready(ref, f, code);
     if (waited && (on == REF_SEM || on == REF_AVAILABLE))
         ref_sem_serve(ref);
@@ -253,12 +264,15 @@ void ref_resume(struct ref *ref, int f)
 
     fiber->state = REF_RUNNING;
     fiber->on = REF_NOTHING;
+    fiber->fresh = false;
     if (on == REF_WAITGROUP && fiber->verdict == 0)
         ref_waitgroup_woken(ref, f);
     if (on == REF_PLACE && fiber->verdict == 0)
         ref_group_placed(ref, f);
     if (on == REF_FD && fiber->verdict == 0)
         ref_fd_woken(ref, f);
+    if ((on == REF_AWAIT || on == REF_AWAIT_ALL) && fiber->verdict == 0)
+        ref_await_over(ref, f, true);
     if (on == REF_LOOK)
         ref_group_wait_on(ref, f);
     if (on == REF_CHILDREN)

@@ -20,7 +20,7 @@
 
 #include <parataxis/parataxis.h>
 
-enum { REF_FIBERS = 6, REF_ALL = 24, REF_SCOPES = 5 };
+enum { REF_FIBERS = 6, REF_ALL = 40, REF_SCOPES = 5 };
 
 enum ref_state { REF_RUNNING, REF_READY, REF_PARKED, REF_DONE };
 
@@ -35,7 +35,10 @@ enum ref_wait {
     REF_CHILDREN, /* their end; does not end early */
     REF_LOOK,     /* before it waits for them */
     REF_FD,
-    REF_OFFLOAD
+    REF_OFFLOAD,
+    REF_AWAIT,
+    REF_AWAIT_ALL,
+    REF_AHEAD /* ready, and to run before all that are */
 };
 
 struct ref_scope {
@@ -43,6 +46,12 @@ struct ref_scope {
     int status;
     bool shield;
 };
+
+/* What a handle may be used for; one that is not held is a freed pointer. */
+enum ref_handle { REF_HELD, REF_DETACHED, REF_CONSUMED };
+
+/* Instead of a fiber's number. */
+enum { REF_NOBODY = -1, REF_MAIN = -2 };
 
 enum ref_job { REF_NO_JOB, REF_WAITING, REF_STARTED, REF_FINISHED };
 
@@ -65,13 +74,24 @@ struct ref_fiber {
     int failure;
     uint64_t closings; /* of the descriptor, when it began to wait */
     enum ref_job job;  /* what is offloaded */
+    bool fresh;        /* spawned, and has not begun */
+    int spawner;       /* of px_spawn(); REF_NOBODY: the main fiber, a group */
+    int awaiter;       /* who waits for its end */
+    enum ref_handle handle;
+    int result;
+    bool hidden; /* its innermost scope is the library's */
+};
+
+/* Posted, and not yet on the loop. */
+struct ref_post {
+    int kind;
+    uint64_t place;
 };
 
 struct ref {
     int n;
     int64_t now;
     uint64_t orders;
-    struct ref_fiber fibers[REF_ALL];
     int64_t count, limit; /* the semaphore */
     bool bounded, closed;
     int owner;       /* of the mutex; -1: nobody */
@@ -83,9 +103,15 @@ struct ref {
     bool asked;      /* and is to be reported */
     uint64_t closings;
     int threads; /* for what is offloaded */
+    int posted;
+    /* Nothing of these but what is there is looked at. */
+    struct ref_post posts[REF_ALL];
+    struct ref_fiber fibers[REF_ALL];
 };
 
 void ref_init(struct ref *ref, int n, int64_t count, bool bounded);
+/* One more fiber: which. */
+int ref_fiber(struct ref *ref);
 
 /* Fibers, scopes and time: ref.c. */
 int ref_reach(const struct ref *ref, int f);
@@ -151,5 +177,20 @@ bool ref_offload_ends_early(struct ref *ref, int f);
 int ref_offload_finish(struct ref *ref, int f);
 bool ref_offload_brought(const struct ref *ref);
 void ref_offload_deliver(struct ref *ref);
+
+/* Fibers that a program spawns, and their handles: ref_await.c. A child is there
+ * as soon as one is spawned; without `queued` it runs, and f is ready. */
+void ref_spawn(struct ref *ref, int f, int kind, bool queued, bool detached);
+void ref_post(struct ref *ref, int kind);
+void ref_arrive(struct ref *ref, int kind);
+void ref_ended(struct ref *ref, int f, int result);
+void ref_await(struct ref *ref, int f, int g);
+void ref_await_all(struct ref *ref, int f, const int *who, int n);
+/* The handles that it waited for are consumed, or given back. */
+void ref_await_over(struct ref *ref, int f, bool consumed);
+int ref_detach(struct ref *ref, int g);
+int ref_cancel(struct ref *ref, int g);
+/* True: the call is under way, in a scope that the caller has to leave. */
+bool ref_cancel_and_await(struct ref *ref, int f, int g);
 
 #endif

@@ -52,14 +52,14 @@ void ref_group_placed(struct ref *ref, int f)
 {
     int g = (int)ref->fibers[f].want;
     int code = ref_reach_at(ref, g, ref->fibers[g].group);
-    struct ref_fiber *child = &ref->fibers[ref->n];
+    struct ref_fiber *child;
 
     if (code) {
         give_back(ref, g);
         ref->fibers[f].verdict = code;
         return;
     }
-    ref->n++;
+    child = &ref->fibers[ref_fiber(ref)];
     child->state = REF_RUNNING;
     child->parent = g;
     child->within = ref->fibers[g].group;

@@ -65,13 +65,27 @@ int ref_offload_finish(struct ref *ref, int f)
 
 bool ref_offload_brought(const struct ref *ref)
 {
-    return count(ref, REF_FINISHED) > 0;
+    return count(ref, REF_FINISHED) > 0 || ref->posted > 0;
+}
+
+/* What was posted arrives among what returns, each in its turn. */
+static void arrive_before(struct ref *ref, uint64_t place)
+{
+    int n = 0;
+
+    while (n < ref->posted && ref->posts[n].place < place)
+        ref_arrive(ref, ref->posts[n++].kind);
+    ref->posted -= n;
+    for (int i = 0; i < ref->posted; i++)
+        ref->posts[i] = ref->posts[i + n];
 }
 
 void ref_offload_deliver(struct ref *ref)
 {
     for (int f; (f = oldest(ref, REF_FINISHED)) >= 0;) {
+        arrive_before(ref, ref->fibers[f].place);
         ref->fibers[f].job = REF_NO_JOB;
         ref_ready(ref, f, 100 + f);
     }
+    arrive_before(ref, UINT64_MAX);
 }

@@ -27,6 +27,7 @@ struct world {
     struct chooser *chooser;
     px_fiber *driver;
     px_fiber *fibers[REF_ALL]; /* those of the program, then their children */
+    px_fid ids[REF_FIBERS];
     px_scope scopes[REF_ALL][REF_SCOPES];
     px_group groups[REF_ALL];
     int at[REF_ALL];       /* the call that comes next */
@@ -74,6 +75,11 @@ int sleep_for(int f, int64_t ticks);
 int within(int f, int64_t ticks, int (*call)(int f, int64_t n), int64_t n);
 int cancel_scope(int f, int s);
 int cancel(int f);
+int yield(int f);
+int check(int f);
+int sleep_shielded(int f, int64_t ticks);
+/* The fiber of the program that is n further on. */
+int other(int f, int n);
 /* Descriptors and offloaded calls: outside.c. Before a program's paths, before
  * each, and between what was chosen and what is compared. */
 bool uses_outside(const struct program *program);
@@ -87,5 +93,18 @@ int open_group(int f);
 int spawn_child(int f, int g, int kind);
 int wait_for_children(int f);
 int cancel_group(int f);
+/* How many fibers there are, or may come to be. */
+int children_expected(void);
+
+/* Fibers that a program spawns and posts: handles.c. */
+enum spawn_how {
+    SPAWN_EAGER,
+    SPAWN_QUEUED,
+    SPAWN_DETACHED,
+    SPAWN_QUEUED_DETACHED
+};
+int spawn(int f, int kind, enum spawn_how how);
+int perform_await(int f, char what, int n);
+void await_the_rest(void);
 
 #endif
