@@ -18,20 +18,14 @@ struct claims {
     size_t n;
 };
 
-/* Give the fibers back that are not waited for any more. */
-static void unclaim(px_fiber **fibers, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        fibers[i]->awaiter = NULL;
-}
-
 /* From this moment on none of them counts down for `self`. */
 static bool await_interrupt(px_fiber *self, int code)
 {
     if (self->flags & PX_FIBER_AWAITS_ALL) {
         const struct claims *claims = self->waits_on;
 
-        unclaim(claims->fibers, claims->n);
+        for (size_t i = 0; i < claims->n; i++)
+            claims->fibers[i]->awaiter = NULL;
     } else {
         px_fiber *one = self->waits_on;
 

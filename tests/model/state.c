@@ -93,6 +93,18 @@ static void ranks(const struct ref_fiber *a, int *before, int *sooner)
     }
 }
 
+/* Whose child it is, and what it has of its own: a group, an offloaded call. */
+static uint64_t group_state(uint64_t sum, const struct ref_fiber *a)
+{
+    sum = mixed(sum, a->parent * 1024 + a->within * 64 + a->kind);
+    sum = mixed(sum, (int64_t)a->job * 2 + (a->closings == world.ref.closings));
+    if (!a->group)
+        return sum;
+    sum = mixed(sum, a->running * 64 + a->group);
+    sum = mixed(sum, a->most);
+    return mixed(sum, a->failure);
+}
+
 static uint64_t fiber_state(uint64_t sum, const int *order, int f)
 {
     const struct ref_fiber *a = &world.ref.fibers[f];
@@ -101,8 +113,10 @@ static uint64_t fiber_state(uint64_t sum, const int *order, int f)
 
     if (spawned)
         sum = spawned_state(sum, order, a);
-    sum =
-        mixed(sum, (int64_t)a->state * 1024 + world.at[f] * 8 + (int64_t)a->on);
+    else
+        sum = group_state(sum, a);
+    sum = mixed(sum,
+                (int64_t)a->state * 4096 + world.at[f] * 64 + (int64_t)a->on);
     if (spawned && a->state == REF_DONE)
         return sum;
     if (a->state == REF_READY)
