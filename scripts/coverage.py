@@ -141,7 +141,7 @@ def read_llvm(top, exports):
         with open(name, encoding="utf-8") as file:
             for function in json.load(file)["data"][0]["functions"]:
                 add_llvm(counts, function, top)
-    counts["lines"] = lines_of(counts["regions"])
+    counts["lines"] = lines_of(counts.pop("regions"))
     return counts
 
 

@@ -262,8 +262,8 @@ static void play_given(void)
     play(&program, &chooser);
 }
 
-/* What every suite does at first: 20,000 random calls, and what is smallest. Not
- * the descriptor's, who is told what depends on the poller. */
+/* What every suite does at first: 10,000 random calls, and some of what is
+ * smallest. Not the descriptor's, who is told what depends on the poller. */
 static void print_traces(void)
 {
     const struct tally none = tally;
@@ -278,10 +278,10 @@ static void print_traces(void)
         tally.choices = choices;
         options.suite = &suites[s];
         options.seed = 1;
-        options.amount = 20000;
+        options.amount = 10000;
         play_random();
         options.fibers = options.calls = 2;
-        play_all(1);
+        play_all(16);
         (void)printf("%-16s %016llx\n", options.suite->name,
                      (unsigned long long)tally.trace);
     }
