@@ -406,11 +406,14 @@ static void drop(int number)
 }
 
 /* Run the body while SIGALRM comes every millisecond, its handler without
- * SA_RESTART, so that every system call that waits is interrupted. */
+ * SA_RESTART, so that every system call that waits is interrupted. A tool for
+ * which one signal takes almost as long must get something else done, too. */
 static void check_in_the_rain(px_run_options options, px_fn body)
 {
     struct sigaction handler = {.sa_handler = drop}, before;
-    struct itimerval rain = {{0, 1000}, {0, 1000}}, dry = {{0, 0}, {0, 0}};
+    int interval = scaled(1000, 5000); /* us */
+    struct itimerval rain = {{0, interval}, {0, interval}};
+    struct itimerval dry = {{0, 0}, {0, 0}};
     int result;
 
     drops = 0;
