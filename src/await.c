@@ -242,3 +242,19 @@ int px_set_name(px_fiber *fiber, const char *name)
     PX_CHECK_HANDLE(fiber, "px_set_name");
     return px__fiber_rename(fiber, name);
 }
+
+px_fid px_id(const px_fiber *fiber)
+{
+    if (!fiber)
+        return PX_NO_FIBER;
+    PX_CHECK_HANDLE(fiber, "px_id");
+    return fiber->id;
+}
+
+const char *px_name(const px_fiber *fiber)
+{
+    if (!fiber)
+        return "";
+    PX_CHECK_HANDLE(fiber, "px_name");
+    return px__fiber_name(fiber);
+}

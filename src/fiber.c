@@ -195,11 +195,18 @@ char px__printable(char c)
     return byte < 0x20 || byte == 0x7f ? '?' : c;
 }
 
+const char *px__fiber_name(const px_fiber *fiber)
+{
+    const char *name = fiber->life ? fiber->life->name : fiber->name_kept;
+
+    return name ? name : "";
+}
+
 void px__fiber_describe(const px_fiber *fiber, char *out, size_t size)
 {
     char name[PX_NAME_SIZE] = "";
 
-    const char *given = px_name(fiber);
+    const char *given = px__fiber_name(fiber);
 
     for (size_t i = 0; given[i]; i++)
         name[i] = px__printable(given[i]);
@@ -245,18 +252,4 @@ px_fiber *px_self(void)
 px_fid px_current_id(void)
 {
     return px__self->id;
-}
-
-px_fid px_id(const px_fiber *fiber)
-{
-    return fiber ? fiber->id : PX_NO_FIBER;
-}
-
-const char *px_name(const px_fiber *fiber)
-{
-    const char *name = NULL;
-
-    if (fiber)
-        name = fiber->life ? fiber->life->name : fiber->name_kept;
-    return name ? name : "";
 }

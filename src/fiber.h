@@ -252,6 +252,8 @@ static inline px_fiber *px__waiter_fiber(const struct px_waiter *waiter)
 
 /* A byte of a name as a report may show it: a name can not break a line. */
 char px__printable(char c);
+/* Of a good handle; "" if it has none. */
+const char *px__fiber_name(const px_fiber *fiber);
 /* "fiber 7 'loader'" */
 void px__fiber_describe(const px_fiber *fiber, char *out, size_t size);
 /* 0 or PX_ENOMEM. */

@@ -121,7 +121,7 @@ static inline void px__enlist(px_loop *loop, px_fiber *fiber)
     PX_NOTE_BIRTH(
         fiber, fiber->life->stack.low,
         (size_t)(px__stack_top(&fiber->life->stack) - fiber->life->stack.low));
-    PX_NOTE_NAME(fiber, px_name(fiber));
+    PX_NOTE_NAME(fiber, px__fiber_name(fiber));
 }
 
 /* How many fibers have ended. */

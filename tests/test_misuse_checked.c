@@ -83,6 +83,8 @@ static int nothing(void *arg)
     CALL(px_cancel, px_cancel(handle))                                         \
     CALL(px_cancel_and_await, px_cancel_and_await(handle, NULL))               \
     CALL(px_is_done, px_is_done(handle))                                       \
+    CALL(px_id, px_id(handle) == 0)                                            \
+    CALL(px_name, px_name(handle) == NULL)                                     \
     CALL(px_set_name, px_set_name(handle, "x"))
 
 struct call {
