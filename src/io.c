@@ -175,6 +175,8 @@ static int arm(px_loop *loop, struct descriptor *descriptor, bool force)
     struct px_watch *watch = &descriptor->watch;
     int err;
 
+    /* Each registration has a generation of its own: one of a file that was
+     * closed may still report, if a duplicate keeps the file. */
     if (!watch->registered)
         watch->generation++;
     err = px__poller_arm(&loop->poller, watch, force);
@@ -279,7 +281,6 @@ void px__io_forget(px_loop *loop, int fd)
     px__poller_forget(&loop->poller, &descriptor->watch);
     descriptor->closings++;
     descriptor->watch.keep = false;
-    descriptor->watch.generation++;
 }
 
 int px__io_park_for_signal(px_fiber *self, int fd)

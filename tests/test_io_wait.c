@@ -818,6 +818,29 @@ static void a_reused_number_wakes_only_who_waits_on_the_new_file(void **state)
     check(plain_close_and_reuse);
 }
 
+/* For how many ms the only one who waits for `fd` has not been woken: one that
+ * was, and found nothing, has begun anew. -1: nobody waits. */
+static int ms_unwoken(int fd)
+{
+    FILE *file = tmpfile();
+    char line[200], waits[64];
+    const char *since;
+    double seconds = -0.001;
+
+    EXPECT(file != NULL);
+    if (!file)
+        return -1;
+    EXPECT_EQ(px_dump(file), 0);
+    rewind(file);
+    (void)snprintf(waits, sizeof(waits), " waits for descriptor %d to ", fd);
+    while (fgets(line, sizeof(line), file)) {
+        if (strstr(line, waits) && (since = strstr(line, ", for ")))
+            EXPECT_EQ(sscanf(since, ", for %lf s", &seconds), 1);
+    }
+    (void)fclose(file);
+    return (int)(seconds * 1000 + (seconds < 0 ? -0.5 : 0.5));
+}
+
 static int reuse_while_the_old_file_lives(void *arg)
 {
     int old[2], new[2], keeper;
@@ -832,9 +855,12 @@ static int reuse_while_the_old_file_lives(void *arg)
     struct waiting c = {.fd = new[0], .events = PX_READABLE};
     start(wait_for_it, &c);
     settle();
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
     put(old[1], 'x'); /* the old file is readable, the new one is not */
     settle();
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
     EXPECT(!c.done);
+    EXPECT_EQ(ms_unwoken(new[0]), 2000);
     EXPECT(a.result != PX_READABLE);
     put(new[1], 'y');
     settle();
@@ -854,6 +880,47 @@ static void events_of_a_file_that_outlived_its_number_go_nowhere(void **state)
 {
     (void)state;
     check(reuse_while_the_old_file_lives);
+}
+
+/* The same when the number was closed once more in between: that took what the
+ * poller knew of it, but not the old file's registration. */
+static int closed_both_ways(void *arg)
+{
+    int old[2], middle[2], new[2], keeper, number;
+
+    (void)arg;
+    open_pipe(old, 0);
+    number = old[0];
+    keeper = fcntl(number, F_DUPFD_CLOEXEC, 0);
+    struct waiting a = {.fd = number, .events = PX_READABLE}, c = a;
+    px_fiber *fiber = start_handle(wait_for_it, &a);
+    settle();
+    EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+    replace(number, middle);
+    EXPECT_EQ(px_close(number), 0);
+    open_pipe(new, 0);
+    EXPECT_EQ(new[0], number);
+    start(wait_for_it, &c);
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
+    put(old[1], 'x');
+    settle();
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
+    EXPECT(!c.done);
+    EXPECT_EQ(ms_unwoken(number), 2000);
+    put(new[1], 'y');
+    settle();
+    EXPECT_EQ(c.result, PX_READABLE);
+    EXPECT_EQ(close(keeper), 0);
+    EXPECT_EQ(close(middle[1]), 0);
+    EXPECT_EQ(close(old[1]), 0);
+    close_both(new);
+    return 0;
+}
+
+static void a_registration_that_outlived_two_closes_wakes_nobody(void **state)
+{
+    (void)state;
+    check(closed_both_ways);
 }
 
 /* The old file's registration has outlived the number, and then the number is
@@ -1010,6 +1077,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(data_come_before_the_hang_up),
     PX_TEST(a_reused_number_wakes_only_who_waits_on_the_new_file),
     PX_TEST(events_of_a_file_that_outlived_its_number_go_nowhere),
+    PX_TEST(a_registration_that_outlived_two_closes_wakes_nobody),
     PX_TEST(a_number_may_mean_the_old_file_again),
     PX_TEST(readiness_of_the_old_file_is_not_that_of_the_new),
     PX_TEST(a_wait_on_a_closed_number_can_be_cancelled),
