@@ -51,8 +51,53 @@ static void send_number(int fd, unsigned number)
 
 /* -- one number, many files -- */
 
+/* Woken by the same poll as the reader, and before it: puts another file in the
+ * place of what was to be read. */
+struct replacing {
+    struct reading *reading;
+    int trigger[2];
+    int ends[2];
+    bool came_late;
+};
+
+static int replaces_it(void *arg)
+{
+    struct replacing *p = arg;
+
+    EXPECT_EQ(px_wait_fd(p->trigger[0], PX_READABLE), PX_READABLE);
+    p->came_late = p->reading->result != 0;
+    EXPECT_EQ(px_close(p->reading->fd), 0);
+    both_ends(p->ends);
+    EXPECT_EQ(p->ends[0], p->reading->fd);
+    send_number(p->ends[1], 4711);
+    return 0;
+}
+
+static int replaced; /* before its reader ran */
+
+static void one_replaced(struct reading *r, int other_end, unsigned i)
+{
+    struct replacing p = {.reading = r};
+    px_fiber *fibers[2];
+
+    both_ends(p.trigger);
+    fibers[0] = start_handle(reads_a_number, r);
+    fibers[1] = start_handle(replaces_it, &p);
+    EXPECT_EQ(px_yield(), 0); /* what a poll has to tell already is told */
+    send_number(p.trigger[1], 0);
+    send_number(other_end, i);
+    EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+    EXPECT_EQ(r->result, p.came_late ? (int)sizeof(r->got) : PX_ECLOSED);
+    EXPECT_EQ(r->got, p.came_late ? i : 0);
+    replaced += !p.came_late;
+    EXPECT_EQ(px_close(other_end), 0);
+    px_close_both(p.ends);
+    px_close_both(p.trigger);
+}
+
 /* By turns: read from it; wait for it, and close(2); close it while waited for;
- * hang up with bytes in it; and a copy that goes on when the first is closed. */
+ * hang up with bytes in it; a copy that goes on when the first is closed; and
+ * replace it after a poll has woken its reader. */
 static void one_pair(unsigned i, int expected)
 {
     int ends[2], copy;
@@ -62,7 +107,7 @@ static void one_pair(unsigned i, int expected)
     both_ends(ends);
     EXPECT_EQ(ends[0], expected);
     r.fd = ends[0];
-    switch (i % 5) {
+    switch (i % 6) {
     case 0:
         fiber = start_handle(reads_a_number, &r);
         send_number(ends[1], i);
@@ -101,6 +146,9 @@ static void one_pair(unsigned i, int expected)
         EXPECT_EQ(reads_a_number(&r), 0);
         EXPECT_EQ(r.result, 0); /* the end */
         EXPECT_EQ(px_close(ends[0]), 0);
+        break;
+    case 4:
+        one_replaced(&r, ends[1], i);
         break;
     default:
         copy = fcntl(ends[0], F_DUPFD_CLOEXEC, 0);
@@ -141,6 +189,7 @@ static int one_after_the_other(void *arg)
             before = footprint();
     }
     expect_as_flat_as(before);
+    EXPECT(replaced > 0);
     return 0;
 }
 
