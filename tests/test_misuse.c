@@ -3,6 +3,8 @@
  * test_misuse.c - the code that those get who hold it wrong, and that nothing
  * has changed. What can not be reported by a code is in test_abort.c.
  */
+#include <pthread.h>
+
 #include "support/px_test.h"
 
 static int nothing(void *arg)
@@ -295,10 +297,57 @@ R61_S_mtx_56_nobody_is_taken_for_an_owner_that_has_ended(void **state)
     assert_log("");
 }
 
+/* --- Another thread's scope ----------------------------------------------- */
+
+/* Nothing of it is known here, on a fiber or off one. */
+static int reach_for_a_scope(void *arg)
+{
+    px_scope *scope = arg;
+
+    EXPECT_EQ(px_scope_leave(scope), PX_EPERM);
+    EXPECT_EQ(px_scope_cancel(scope), 0);
+    EXPECT_EQ(px_scope_set_deadline(scope, 0), 0);
+    EXPECT_EQ(px_scope_shield(scope, true), PX_EINVAL);
+    EXPECT_EQ(px_scope_status(scope), 0);
+    return 0;
+}
+
+static void *reach_from_a_thread(void *arg)
+{
+    EXPECT_EQ(reach_for_a_scope(arg), 0);
+    EXPECT_EQ(px_run(reach_for_a_scope, arg), 0);
+    return NULL;
+}
+
+static int let_a_thread_reach(void *arg)
+{
+    px_scope scope;
+    pthread_t thread;
+
+    (void)arg;
+    EXPECT_EQ(px_scope_enter(&scope, 10 * PX_MSEC), 0);
+    EXPECT_EQ(pthread_create(&thread, NULL, reach_from_a_thread, &scope), 0);
+    EXPECT_EQ(pthread_join(thread, NULL), 0);
+    EXPECT_EQ(px_check(), 0);
+    EXPECT_EQ(px_deadline(), 10 * PX_MSEC);
+    EXPECT_EQ(px_cancel(px_self()), 0);
+    EXPECT_EQ(px_check(), PX_ECANCELED); /* it is no shield either */
+    EXPECT_EQ(px_scope_leave(&scope), 0);
+    return 0;
+}
+
+static void another_threads_scope_is_not_entered_here(void **state)
+{
+    (void)state;
+    run_fibers(let_a_thread_reach, NULL);
+    assert_log("");
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(null_is_invalid_everywhere),
     PX_TEST(what_is_in_use_is_not_destroyed),
     PX_TEST(a_lock_held_wrongly_gives_a_code),
+    PX_TEST(another_threads_scope_is_not_entered_here),
     PX_TEST(R61_a_lock_left_by_an_earlier_run_is_nobodys),
     PX_TEST(R61_S_mtx_56_nobody_is_taken_for_an_owner_that_has_ended),
 };
