@@ -3,9 +3,9 @@
  * test_cases_io.c - what went wrong with descriptors, signals, threads and
  * deadlock reports for the users of libraries like this one, as scenarios.
  *
- * The numbers are those of the collection of field cases. R72, R74, R76, R110,
- * R121, R125 and R127 need the real clock (test_io_realtime.c), R118 and R120
- * a child (test_io_fork.c); R115 is in test_io.c, R126 in test_offload.c.
+ * The numbers are those of the collection of field cases. What needs the real
+ * clock to show, a child, or a unit's own setting is elsewhere: the table in
+ * README.md says where.
  */
 #define _GNU_SOURCE 1
 
@@ -285,6 +285,45 @@ static void R110_data_that_came_with_the_hang_up_are_read_first(void **state)
 {
     (void)state;
     check(data_and_hang_up);
+}
+
+/* The kernel says that it hung up or failed, and neither that there is room nor
+ * that there is something to read. */
+static int a_writer_alone(void *arg)
+{
+    struct linger at_once = {.l_onoff = 1, .l_linger = 0};
+    struct sockaddr_in address;
+    int listener = listen_tcp(&address, 5, 0);
+    int client = tcp_socket(0), served;
+    struct waiting w = {.fd = client, .events = PX_WRITABLE};
+    px_fiber *fiber;
+
+    (void)arg;
+    EXPECT_EQ(connect(client, (struct sockaddr *)&address, sizeof(address)), 0);
+    served = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    EXPECT(served >= 0);
+    do {
+        (void)fill(client);
+        pause_ms(2); /* what went through by then has left room */
+    } while (has_room(client));
+    fiber = start_handle(wait_for_it, &w);
+    EXPECT(!w.done);
+    EXPECT_EQ(
+        setsockopt(served, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once)),
+        0);
+    EXPECT_EQ(close(served), 0);
+    EXPECT_EQ(px_await(fiber, NULL), 0);
+    EXPECT_EQ(w.result, PX_WRITABLE);
+    EXPECT_EQ(px_write(client, "x", 1), -ECONNRESET);
+    EXPECT_EQ(px_close(client), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    return 0;
+}
+
+static void R110_a_reset_wakes_one_that_only_waits_to_write(void **state)
+{
+    (void)state;
+    check_real(a_writer_alone);
 }
 
 static int waits_for_a_second(void *arg)
@@ -676,6 +715,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R108_a_wait_on_a_closed_socket_is_cancelled),
     PX_TEST(R109_several_wait_for_one_descriptor),
     PX_TEST(R110_data_that_came_with_the_hang_up_are_read_first),
+    PX_TEST(R110_a_reset_wakes_one_that_only_waits_to_write),
     PX_TEST(R112_a_half_closed_peer_is_seen_at_once),
     PX_TEST(R113_accept_at_the_limit_is_paced_by_the_caller),
     PX_TEST(R114_input_and_output_may_be_files_and_devices),

@@ -313,6 +313,48 @@ FIBER_TEST(R21_main_and_child_time_out_alike)
 
 /* ---- Values of timeouts ---- */
 
+/* Every way to say how long. */
+static int by_with_timeout(px_nsec timeout, px_sem *sem)
+{
+    return px_with_timeout(timeout, takes_a_permit, sem);
+}
+
+static int by_with_deadline(px_nsec timeout, px_sem *sem)
+{
+    px_nsec now = px_now();
+    px_nsec when = timeout < PX_FOREVER - now ? now + timeout : PX_FOREVER;
+
+    return px_with_deadline(when, takes_a_permit, sem);
+}
+
+static int by_with_shield(px_nsec timeout, px_sem *sem)
+{
+    return px_with_shield(timeout, takes_a_permit, sem);
+}
+
+static int by_a_scope(px_nsec timeout, px_sem *sem)
+{
+    px_scope scope;
+    int code;
+
+    EXPECT_EQ(px_scope_enter(&scope, timeout), 0);
+    code = px_sem_down(sem);
+    (void)px_scope_leave(&scope);
+    return code;
+}
+
+static int by_a_block(px_nsec timeout, px_sem *sem)
+{
+    int code = 1;
+
+    PX_WITHIN(limit, timeout)
+        code = px_sem_down(sem);
+    return code;
+}
+
+static int (*const timed[])(px_nsec timeout, px_sem *sem) = {
+    by_with_timeout, by_with_deadline, by_with_shield, by_a_scope, by_a_block};
+
 FIBER_TEST(R69_one_table_of_timeouts_for_every_call)
 {
     static const struct {
@@ -331,21 +373,23 @@ FIBER_TEST(R69_one_table_of_timeouts_for_every_call)
     px_nsec begin;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        EXPECT_EQ(px_with_timeout(rows[i].timeout, takes_a_permit, &one),
-                  rows[i].free);
-        EXPECT_EQ(px_sem_count(&one), rows[i].free ? 1 : 0);
-        if (rows[i].free == 0)
-            EXPECT_EQ(px_sem_up(&one), 0);
-        begin = px_now();
-        EXPECT_EQ(px_with_timeout(rows[i].timeout, takes_a_permit, &none),
-                  rows[i].busy);
-        EXPECT_EQ(px_now() - begin, rows[i].takes);
+        for (size_t way = 0; way < sizeof(timed) / sizeof(timed[0]); way++) {
+            EXPECT_EQ(timed[way](rows[i].timeout, &one), rows[i].free);
+            EXPECT_EQ(px_sem_count(&one), rows[i].free ? 1 : 0);
+            if (rows[i].free == 0)
+                EXPECT_EQ(px_sem_up(&one), 0);
+            begin = px_now();
+            EXPECT_EQ(timed[way](rows[i].timeout, &none), rows[i].busy);
+            EXPECT_EQ(px_now() - begin, rows[i].takes);
+        }
     }
     for (int i = 0; i < 2; i++) {
         struct taker t;
 
-        EXPECT_EQ(px_with_timeout(endless[i], takes_a_permit, &one), 0);
-        EXPECT_EQ(px_sem_up(&one), 0);
+        for (size_t way = 0; way < sizeof(timed) / sizeof(timed[0]); way++) {
+            EXPECT_EQ(timed[way](endless[i], &one), 0);
+            EXPECT_EQ(px_sem_up(&one), 0);
+        }
         (void)start_taker(&t, &none, 1, endless[i]);
         EXPECT_EQ(px_sleep(100L * 365 * 24 * 60 * PX_MINUTE), 0);
         EXPECT(!t.returned);
@@ -640,18 +684,29 @@ FIBER_TEST(R92_code_that_eats_a_cancellation_meets_it_again)
     return 0;
 }
 
+static int notes_its_turn(void *arg UNUSED)
+{
+    note("another ran; ");
+    return 0;
+}
+
 FIBER_TEST(R93_cancelling_ones_own_scope_is_met_at_the_next_point)
 {
+    px_spawn_options queued = {.queued = true};
     px_scope scope;
     int x = 0;
 
+    EXPECT_EQ(px_spawn_with(NULL, &queued, notes_its_turn, NULL), 0);
     EXPECT_EQ(px_scope_enter(&scope, PX_FOREVER), 0);
     EXPECT_EQ(px_scope_cancel(&scope), 0);
     x = 1;
+    EXPECT_LOG(""); /* it never switches */
     if (px_yield() == 0)
         x = 2;
     EXPECT_EQ(x, 1);
     EXPECT_EQ(px_scope_leave(&scope), PX_ECANCELED);
+    EXPECT_EQ(px_yield(), 0);
+    EXPECT_LOG("another ran; ");
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/px_crowd.h"
 #include "support/sync_jobs.h"
 
 static px_sem sem;
@@ -609,13 +610,17 @@ static void R14_a_cancel_posted_by_another_thread_ends_every_wait(void **state)
 IN_RUN(R15_waits_that_time_out_leave_nothing_queued)
 {
     int turns = times(100000, 2000);
+    long before = 0;
 
     limited(1, 1);
     for (int i = 0; i < turns; i++) {
         EXPECT_CODE(down_within(i % 2 ? PX_MSEC : 0), PX_ETIMEDOUT);
         EXPECT_EQ(px_sem_waiters(&sem), 0);
+        if (i == 1000)
+            before = resident_kib();
     }
     EXPECT_SEM(&sem, "0:");
+    EXPECT(has_shadow() || resident_kib() <= before + 256); /* a byte a turn */
 }
 
 static px_nsec woken_at;
@@ -895,15 +900,17 @@ IN_RUN(R27_single_releases_add_up_to_a_request_for_10)
 IN_RUN(R28_negative_weights_are_invalid_with_and_without_waiters)
 {
     static const int64_t below[] = {-1, INT32_MIN, INT64_MIN};
+    static const size_t n = sizeof(below) / sizeof(below[0]);
 
     limited(4, 2);
-    take('a', &sem, 3);
-    for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
-        EXPECT_CODE(px_sem_down_n(&sem, below[i]), PX_EINVAL);
-        EXPECT_CODE(px_sem_try_down_n(&sem, below[i]), PX_EINVAL);
-        EXPECT_CODE(px_sem_up_n(&sem, below[i]), PX_EINVAL);
-        EXPECT_CODE(px_sem_set_limit(&sem, below[i]), PX_EINVAL);
-        EXPECT_SEM(&sem, "2:a a=-");
+    for (size_t i = 0; i < 2 * n; i++) {
+        if (i == n)
+            take('a', &sem, 3);
+        EXPECT_CODE(px_sem_down_n(&sem, below[i % n]), PX_EINVAL);
+        EXPECT_CODE(px_sem_try_down_n(&sem, below[i % n]), PX_EINVAL);
+        EXPECT_CODE(px_sem_up_n(&sem, below[i % n]), PX_EINVAL);
+        EXPECT_CODE(px_sem_set_limit(&sem, below[i % n]), PX_EINVAL);
+        EXPECT_SEM(&sem, i < n ? "2:" : "2:a a=-");
         EXPECT_EQ(px_sem_limit(&sem), 4);
     }
     EXPECT_EQ(px_sem_up(&sem), 0);
@@ -911,11 +918,41 @@ IN_RUN(R28_negative_weights_are_invalid_with_and_without_waiters)
     EXPECT_SEM(&sem, "0: a=ok");
 }
 
+/* As in PHP. A count below zero is a debt, and may be where one begins. */
+static void R28_a_limit_below_1_is_1_from_the_start(void **state)
+{
+    static const int64_t below[] = {-1, INT32_MIN, INT64_MIN};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+        assert_int_equal(px_sem_init_bounded(&sem, below[i]), 0);
+        assert_int_equal(px_sem_limit(&sem), 1);
+        assert_int_equal(px_sem_count(&sem), 1);
+        assert_int_equal(px_sem_init(&sem, below[i]), 0);
+        assert_true(px_sem_count(&sem) == below[i]);
+        assert_int_equal(px_sem_try_down(&sem), PX_EAGAIN);
+    }
+}
+
 IN_STALLED_RUN(R29_a_request_above_the_limit_alone_stalls_and_never_hangs)
 {
     limited(4, 0);
     EXPECT_CODE(px_sem_down_n(&sem, 5), PX_ESTALLED);
     EXPECT_SEM(&sem, "4:");
+}
+
+IN_RUN(R29_a_request_above_the_limit_holds_back_nobody)
+{
+    struct job *b;
+
+    limited(4, 0);
+    b = take('b', &sem, 5);
+    take('c', &sem, 3);
+    EXPECT_EQ(px_sem_try_down(&sem), 0);
+    EXPECT_SEM(&sem, "0:b b=- c=ok");
+    EXPECT_EQ(px_cancel(b->fiber), 0);
+    settle();
+    EXPECT_SEM(&sem, "0: b=canceled c=ok");
 }
 
 IN_RUN(R30_zero_permits_have_the_same_answer_in_every_state)
@@ -994,6 +1031,16 @@ static void R33_counts_at_the_top_are_refused_before_they_wrap(void **state)
     assert_int_equal(px_sem_up(&sem), PX_EOVERFLOW);
     assert_int_equal(px_sem_adjust(&sem, INT64_MAX), PX_EOVERFLOW);
     assert_int_equal(px_sem_set_limit(&sem, INT64_MIN), PX_EINVAL);
+    assert_true(px_sem_count(&sem) == INT64_MAX);
+    assert_int_equal(px_sem_try_down(&sem), 0);
+    assert_int_equal(px_sem_up_n(&sem, 2), PX_EOVERFLOW);
+    assert_true(px_sem_count(&sem) == INT64_MAX - 1);
+    assert_int_equal(px_sem_up(&sem), 0); /* exactly the most */
+    assert_true(px_sem_count(&sem) == INT64_MAX);
+    assert_int_equal(px_sem_init(&sem, INT64_MAX - 1), 0);
+    assert_int_equal(px_sem_up_n(&sem, 2), PX_EOVERFLOW);
+    assert_int_equal(px_sem_up(&sem), 0);
+    assert_int_equal(px_sem_up(&sem), PX_EOVERFLOW);
     assert_true(px_sem_count(&sem) == INT64_MAX);
     assert_int_equal(px_waitgroup_init(&wg, 0), 0);
     assert_int_equal(px_waitgroup_add(&wg, INT64_MAX), 0);
@@ -1592,21 +1639,52 @@ static int wait_for_an_ended_owner(void *arg)
     return 0;
 }
 
-static void R62_waiting_for_an_owner_that_ended_is_reported(void **state)
+/* The other way round: they wait already when it ends. */
+static int wait_for_an_owner_that_ends(void *arg)
+{
+    px_spawn_options options;
+
+    (void)arg;
+    EXPECT_EQ(px_mutex_init(&mutex), 0);
+    memset(&options, 0, sizeof(options));
+    options.name = "loader";
+    EXPECT_EQ(px_spawn_with(NULL, &options, lock_sleep_and_end, NULL), 0);
+    lock_in_fiber('w', &mutex);
+    EXPECT_EQ(px_sleep(2 * PX_MSEC), 0);
+    start(do_nothing, NULL);
+    EXPECT_MUTEX(&mutex, "1:w w=-");
+    EXPECT_CODE(px_mutex_lock(&mutex), PX_ESTALLED);
+    settle();
+    EXPECT_MUTEX(&mutex, "1: w=stalled");
+    return 0;
+}
+
+static void expect_report_of_the_loader(px_fn fn)
 {
     px_run_options options;
 
-    (void)state;
+    clear_jobs();
     memset(&options, 0, sizeof(options));
     options.on_deadlock = dump_into_report;
     report[0] = '\0';
-    assert_int_equal(run_fibers_with(options, 0, wait_for_an_ended_owner, NULL),
-                     PX_ESTALLED);
+    assert_int_equal(run_fibers_with(options, 0, fn, NULL), PX_ESTALLED);
     if (!strstr(report, "held by fiber 1 'loader', which has ended"))
         (void)fprintf(stderr, "the report reads:\n%s\n", report);
     assert_non_null(
         strstr(report, "held by fiber 1 'loader', which has ended"));
     assert_log("");
+}
+
+static void R62_waiting_for_an_owner_that_ended_is_reported(void **state)
+{
+    (void)state;
+    expect_report_of_the_loader(wait_for_an_ended_owner);
+}
+
+static void R62_who_waits_as_the_owner_ends_stays_queued(void **state)
+{
+    (void)state;
+    expect_report_of_the_loader(wait_for_an_owner_that_ends);
 }
 
 IN_RUN(R63_a_waiter_that_has_gone_is_not_touched_by_unlock)
@@ -1995,7 +2073,9 @@ static const struct CMUnitTest sync_cases[] = {
     PX_TEST(R26_a_big_request_holds_back_small_ones_and_tries),
     PX_TEST(R27_single_releases_add_up_to_a_request_for_10),
     PX_TEST(R28_negative_weights_are_invalid_with_and_without_waiters),
+    PX_TEST(R28_a_limit_below_1_is_1_from_the_start),
     PX_TEST(R29_a_request_above_the_limit_alone_stalls_and_never_hangs),
+    PX_TEST(R29_a_request_above_the_limit_holds_back_nobody),
     PX_TEST(R30_zero_permits_have_the_same_answer_in_every_state),
     PX_TEST(R31_an_over_release_has_no_partial_effect),
     PX_TEST(R32_releasing_after_a_failed_wait_is_found_at_the_holders_release),
@@ -2026,6 +2106,7 @@ static const struct CMUnitTest sync_cases[] = {
     PX_TEST(R60_the_owner_is_a_fiber_and_not_the_thread),
     PX_TEST(R61_a_new_fiber_is_never_told_it_holds_a_dead_ones_lock),
     PX_TEST(R62_waiting_for_an_owner_that_ended_is_reported),
+    PX_TEST(R62_who_waits_as_the_owner_ends_stays_queued),
     PX_TEST(R63_a_waiter_that_has_gone_is_not_touched_by_unlock),
     PX_TEST(R64_an_owner_that_unlocks_and_locks_again_goes_last),
     PX_TEST(R65_two_locks_in_opposite_order_are_a_deadlock_that_is_told),

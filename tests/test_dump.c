@@ -553,7 +553,9 @@ static int wait_on_a_pool(void *arg)
     (void)arg;
     EXPECT_EQ(px_sem_down_n(&pool, 4), 0);
     start(down_3, &pool);
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
     start(down_7, &pool);
+    EXPECT_EQ(px_sleep(2 * PX_SEC), 0);
     start(wait_available, &pool);
     EXPECT_EQ(px_sem_down(&pool), PX_ESTALLED);
     return 0;
@@ -568,9 +570,9 @@ static void R54_a_waiter_passed_over_is_told_from_one_in_line(void **state)
         "  fiber 0 waits for semaphore #1: wants 1, 0 free of 4, behind 2, "
         "for 0.000 s\n"
         "  fiber 1 waits for semaphore #1: wants 3, 0 free of 4, "
-        "for 0.000 s, spawned at SITE\n"
+        "for 3.000 s, spawned at SITE\n"
         "  fiber 2 waits for semaphore #1: wants 7, 0 free of 4, passed over: "
-        "more than the limit, for 0.000 s, spawned at SITE\n"
+        "more than the limit, for 2.000 s, spawned at SITE\n"
         "  fiber 3 waits for semaphore #1: waits for a free permit, "
         "0 free of 4, behind 1, for 0.000 s, spawned at SITE\n");
 }

@@ -566,6 +566,8 @@ static void a_signal_wait_is_not_cut_short_by_another_signal(void **state)
 }
 
 static atomic_int worked;
+static pthread_key_t pool_thread;
+static atomic_int begun_threads, ended_threads;
 
 static int works_20ms(void *arg)
 {
@@ -575,26 +577,52 @@ static int works_20ms(void *arg)
     return 3;
 }
 
+/* The last that a thread does, and who joins it waits for that. */
+static void ends_slowly(void *arg)
+{
+    (void)arg;
+    pause_ms(50);
+    atomic_fetch_add(&ended_threads, 1);
+}
+
+static int works_and_ends_slowly(void *arg)
+{
+    if (!pthread_getspecific(pool_thread))
+        atomic_fetch_add(&begun_threads, 1);
+    return pthread_setspecific(pool_thread, &worked) ? -1 : works_20ms(arg);
+}
+
 static int offloads(void *arg)
 {
     (void)arg;
     return px_offload(works_20ms, NULL) == 3 ? 0 : -1;
 }
 
+static int offloads_slowly(void *arg)
+{
+    return px_offload(works_and_ends_slowly, arg) == 3 ? 0 : -1;
+}
+
 static int ends_in_the_rain(void *arg)
 {
     (void)arg;
     for (int i = 0; i < 4; i++)
-        start(offloads, NULL);
+        start(offloads_slowly, NULL);
     return 0; /* the run waits for the four, then joins the pool */
 }
 
 static void R121_the_pool_is_joined_whatever_signals_come(void **state)
 {
     (void)state;
+    assert_int_equal(pthread_key_create(&pool_thread, ends_slowly), 0);
     atomic_store(&worked, 0);
+    atomic_store(&begun_threads, 0);
+    atomic_store(&ended_threads, 0);
     check_in_the_rain((px_run_options){.offload_threads = 2}, ends_in_the_rain);
     assert_int_equal(atomic_load(&worked), 4);
+    assert_true(atomic_load(&begun_threads) > 0);
+    assert_int_equal(atomic_load(&ended_threads), atomic_load(&begun_threads));
+    assert_int_equal(pthread_key_delete(pool_thread), 0);
 }
 
 /* ---- offloaded calls and deadlines ---- */

@@ -172,7 +172,7 @@ static int always_ready(void *arg)
     return 0;
 }
 
-static void a_file_that_cannot_be_polled_is_always_ready(void **state)
+static void R114_a_file_that_cannot_be_polled_is_always_ready(void **state)
 {
     (void)state;
     check(always_ready);
@@ -1056,7 +1056,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_writer_waits_until_there_is_room),
     PX_TEST(it_is_level_and_remembers_nothing),
     PX_TEST(each_call_arms_anew),
-    PX_TEST(a_file_that_cannot_be_polled_is_always_ready),
+    PX_TEST(R114_a_file_that_cannot_be_polled_is_always_ready),
     PX_TEST(other_kinds_of_descriptors_are_waited_for_alike),
     PX_TEST(bad_events_are_EINVAL_and_no_descriptor_is_EBADF),
     PX_TEST(a_fired_scope_comes_before_readiness_and_before_EBADF),

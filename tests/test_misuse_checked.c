@@ -185,6 +185,31 @@ static void an_object_never_initialised_aborts_whatever_is_called(void **state)
     }
 }
 
+/* A semaphore does not know who holds its permits: so it can be destroyed under
+ * a guard, which finds that out. */
+static int destroy_under_a_guard(void *arg)
+{
+    (void)arg;
+    if (px_sem_init_bounded(&sem, 1))
+        return 1;
+    PX_SEM_GUARD(permit, &sem);
+    return permit.status || px_sem_destroy(&sem);
+}
+
+static void run_destroy_under_a_guard(void *arg)
+{
+    (void)px_run(destroy_under_a_guard, arg);
+}
+
+static void R49_a_guard_of_a_destroyed_semaphore_aborts(void **state)
+{
+    const struct call call = {"px_sem_up", NULL};
+
+    (void)state;
+    expect_abort(run_destroy_under_a_guard, NULL);
+    expect_line(&call, "fiber 0", "was destroyed");
+}
+
 /* --- Handles that were consumed ------------------------------------------- */
 
 static int yield_once(void *arg)
@@ -379,6 +404,7 @@ static void another_threads_fibers_and_groups_abort(void **state)
 static const struct CMUnitTest tests[] = {
     PX_TEST(a_destroyed_object_aborts_whatever_is_called),
     PX_TEST(an_object_never_initialised_aborts_whatever_is_called),
+    PX_TEST(R49_a_guard_of_a_destroyed_semaphore_aborts),
     PX_TEST(a_consumed_handle_aborts_however_it_was_consumed),
     PX_TEST(another_threads_objects_abort_while_it_waits_on_them),
     PX_TEST(another_threads_fibers_and_groups_abort),

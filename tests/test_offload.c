@@ -174,7 +174,7 @@ static int off_fiber_there(void *arg)
     return 0;
 }
 
-static void it_runs_on_another_thread_which_is_off_fiber(void **state)
+static void R127_it_runs_on_another_thread_which_is_off_fiber(void **state)
 {
     (void)state;
     check(off_fiber_there);
@@ -729,6 +729,42 @@ static void a_started_call_is_waited_for_and_its_value_stands(void **state)
     check(waited_for);
 }
 
+/* The one thread is not free before the call on it has ended, whatever became
+ * of its caller. */
+static int keeps_its_thread(void *arg)
+{
+    struct gate gate;
+    int calls = 0;
+    struct offloaded a = {.fn = passes_the_gate, .arg = &gate};
+    struct offloaded b = {.fn = counts_calls, .arg = &calls};
+    px_fiber *fibers[2];
+
+    (void)arg;
+    gate_init(&gate, 7);
+    fibers[0] = start_handle(offload_it, &a);
+    wait_until_started(&gate, 1);
+    EXPECT_EQ(px_cancel(fibers[0]), 0);
+    fibers[1] = start_handle(offload_it, &b);
+    yield_a_few_times();
+    pause_ms(5); /* time for one too many to show itself */
+    yield_a_few_times();
+    EXPECT(!a.done && !b.done);
+    open_gate(&gate, 1);
+    EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+    EXPECT_EQ(a.result, 7);
+    EXPECT_EQ(a.next_point, PX_ECANCELED);
+    EXPECT_EQ(b.result, 1);
+    EXPECT_EQ(calls, 1);
+    EXPECT_EQ(sem_destroy(&gate.open), 0);
+    return 0;
+}
+
+static void R125_a_cancelled_call_keeps_its_thread_until_it_ends(void **state)
+{
+    (void)state;
+    check_with(threads(1), keeps_its_thread);
+}
+
 static int stopped(void *arg)
 {
     struct gate *gate = arg;
@@ -885,7 +921,7 @@ static void an_idle_pool_does_not_hide_a_deadlock(void **state)
 
 static const struct CMUnitTest tests[] = {
     PX_TEST(the_value_comes_back_as_it_is),
-    PX_TEST(it_runs_on_another_thread_which_is_off_fiber),
+    PX_TEST(R127_it_runs_on_another_thread_which_is_off_fiber),
     PX_TEST(a_pool_thread_may_have_a_run_of_its_own),
     PX_TEST(other_fibers_run_meanwhile),
     PX_TEST(errno_is_left_as_it_was),
@@ -903,6 +939,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(calls_are_taken_back_from_anywhere_in_the_queue),
     PX_TEST(a_shield_keeps_a_queued_call_in_the_queue),
     PX_TEST(a_started_call_is_waited_for_and_its_value_stands),
+    PX_TEST(R125_a_cancelled_call_keeps_its_thread_until_it_ends),
     PX_TEST(stopping_the_run_waits_for_what_has_started),
     PX_TEST(a_call_runs_and_tells_its_value_or_does_neither),
     PX_TEST(the_virtual_clock_does_not_jump_while_a_call_runs),

@@ -310,6 +310,46 @@ static void an_overflow_beside_ended_fibers_names_the_right_one(void **state)
                     80 * KIB);
 }
 
+/* Only its lowest byte is written: without probes, that is beyond the guard. */
+static int allocate_a_large_frame(void *arg)
+{
+    volatile size_t size = 100 * KIB;
+    volatile char *room = __builtin_alloca(size);
+
+    room[0] = 1;
+    (void)arg;
+    return room[0];
+}
+
+static int spawn_a_large_frame(void *arg)
+{
+    px_fiber *fiber = NULL;
+
+    if (px_spawn(NULL, park, arg) || px_spawn(&fiber, nothing, arg) ||
+        px_await(fiber, NULL) || px_spawn(&fiber, allocate_a_large_frame, arg))
+        return 1;
+    return px_await(fiber, NULL);
+}
+
+static int probe_a_large_frame(void *arg)
+{
+    px_sem never = PX_SEM_INIT(0);
+
+    (void)arg;
+    return spawn_a_large_frame(&never);
+}
+
+static void R144_a_frame_with_probes_does_not_jump_the_guard(void **state)
+{
+    (void)state;
+#ifndef PX_PROBES_STACK
+    print_message("skipped: this compiler does not probe large frames\n");
+    skip();
+#endif
+    expect_signal(SIGSEGV, RUN(probe_a_large_frame));
+    expect_overflow("fiber 3 ", 56 * KIB, 80 * KIB);
+}
+
 static char *volatile frame;
 
 static int leave_a_frame(void *arg)
@@ -780,6 +820,7 @@ static void a_fault_that_was_ignored_is_not(void **state)
 
 static const struct CMUnitTest tests[] = {
     PX_TEST(R144_an_overflow_names_the_fiber_its_size_and_the_option),
+    PX_TEST(R144_a_frame_with_probes_does_not_jump_the_guard),
     PX_TEST(mains_overflow_is_named_too),
     PX_TEST(an_overflow_among_others_names_the_right_one),
     PX_TEST(an_overflow_on_another_thread_is_named_too),

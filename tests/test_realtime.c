@@ -439,6 +439,26 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return (int)err;
 }
 
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    struct timespec time = {0, 0};
+
+    (void)zone;
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    *now = (struct timeval){time.tv_sec, time.tv_nsec / 1000};
+    return 0;
+}
+
+time_t time(time_t *out)
+{
+    struct timespec now = {0, 0};
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (out)
+        *out = now.tv_sec;
+    return now.tv_sec;
+}
+
 static int sleeps_and_times_out(void *arg UNUSED)
 {
     px_nsec begin = monotonic();

@@ -372,7 +372,7 @@ static void counts(void *ctx)
     ++*(int *)ctx;
 }
 
-static void a_signal_wait_is_no_deadlock(void **state)
+static void R123_a_signal_wait_is_no_deadlock(void **state)
 {
     sigset_t set = one_signal(SIGUSR1), before;
     int reports = 0;
@@ -690,7 +690,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(of_two_waiters_one_gets_the_signal_and_one_waits_on),
     PX_TEST(sets_may_overlap),
     PX_TEST(a_thousand_signals_are_a_thousand_wakes),
-    PX_TEST(a_signal_wait_is_no_deadlock),
+    PX_TEST(R123_a_signal_wait_is_no_deadlock),
     PX_TEST(an_interrupted_wait_leaves_later_signals_pending),
     PX_TEST(one_that_gives_up_takes_no_signal_from_the_others),
     PX_TEST(in_a_fired_scope_a_pending_signal_is_not_taken),

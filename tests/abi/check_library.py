@@ -5,6 +5,7 @@
     check_library.py symbols|hygiene LIBRARY --source DIR --soname NAME
                      [--nm NM] [--readelf READELF] [--update]
     check_library.py assembly FILE.S [--cc COMPILER] [--readelf READELF]
+                     [--objdump OBJDUMP]
 
 symbols  the exported names are those that the headers declare with PX_API, and
          those of tests/abi/symbols.txt (--update writes that file).
@@ -161,6 +162,10 @@ def check_assembly(args, report):
             report.check(False, f"{args.library.name} compiles")
             return
         elf = output(args.readelf, "-W", "-S", "-n", "-s", str(built))
+        first = dict(re.findall(
+            r"^[0-9a-f]+ <(\w+)>:\n\s+0*[0-9a-f]+:\t[0-9a-f ]+\t(\w+)",
+            output(args.objdump, "-d", str(built)), re.M)
+                     if "x86_64" in args.library.name else [])
     report.check("SHSTK" not in elf, "no claim to support shadow stacks")
     report.check("BTI" not in elf, "no claim to have BTI landing pads")
     if "x86_64" in args.library.name:
@@ -169,8 +174,11 @@ def check_assembly(args, report):
                  "it says that its stack is not executable")
     for line in elf.splitlines():
         if "px__context_" in line and " GLOBAL " in line:
-            report.check("HIDDEN" in line,
-                         f"{line.split()[-1]} is hidden")
+            name = line.split()[-1]
+            report.check("HIDDEN" in line, f"{name} is hidden")
+            if "IBT" in elf:
+                report.check(first.get(name) == "endbr64",
+                             f"{name} begins with a landing pad")
 
 
 def main():
@@ -182,6 +190,7 @@ def main():
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--nm", default="nm")
     parser.add_argument("--readelf", default="readelf")
+    parser.add_argument("--objdump", default="objdump")
     parser.add_argument("--update", action="store_true")
     args = parser.parse_args()
     report = Report()
