@@ -207,6 +207,10 @@ int px_test_teardown(void **state)
 
 int px_test_main(const char *name, const struct CMUnitTest *tests, size_t n)
 {
+    const char *filter = getenv("CMOCKA_TEST_FILTER");
+
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    if (filter)
+        cmocka_set_test_filter(filter);
     return _cmocka_run_group_tests(name, tests, n, NULL, NULL);
 }
