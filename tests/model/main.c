@@ -334,7 +334,7 @@ static void watch(void)
 
     memset(&action, 0, sizeof(action));
     action.sa_handler = on_tick;
-    action.sa_flags = SA_ONSTACK | SA_RESTART;
+    action.sa_flags = SA_RESTART; /* fibers have room for so little */
     (void)sigaction(SIGPROF, &action, NULL);
     (void)setitimer(ITIMER_PROF, &second, NULL);
 }
