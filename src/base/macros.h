@@ -17,10 +17,8 @@
  * these marks, too; each says why. */
 #ifdef PX_COVERAGE
 #define PX_NEVER(condition) (sizeof(condition) == 0)
-#define PX_ALWAYS(condition) (sizeof(condition) != 0)
 #else
 #define PX_NEVER(condition) PX_UNLIKELY(condition)
-#define PX_ALWAYS(condition) PX_LIKELY(condition)
 #endif
 
 /* Out of line and out of the way: the paths that are not the usual one. */
