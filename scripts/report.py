@@ -24,7 +24,7 @@ LEFT_OUT = {
     "release": "takes hours, runs when asked for",
     "exhaustive": "by the preset of that name",
     "model": "runs under asan itself",
-    "faults": "runs under dev, asan, clang and portable",
+    "faults": "runs under dev, asan, clang and where coverage is counted",
     "crash": "ends its process on purpose",
     "fork": "forks",
     "install": "runs once, under dev",

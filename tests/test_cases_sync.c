@@ -1621,15 +1621,21 @@ static int lock_sleep_and_end(void *arg)
     return 0;
 }
 
-static int wait_for_an_ended_owner(void *arg)
+/* It has the mutex, for a millisecond, and for ever. */
+static void spawn_the_loader(void)
 {
     px_spawn_options options;
 
-    (void)arg;
     EXPECT_EQ(px_mutex_init(&mutex), 0);
     memset(&options, 0, sizeof(options));
     options.name = "loader";
     EXPECT_EQ(px_spawn_with(NULL, &options, lock_sleep_and_end, NULL), 0);
+}
+
+static int wait_for_an_ended_owner(void *arg)
+{
+    (void)arg;
+    spawn_the_loader();
     /* It ends while others run, and its stack goes to the next fiber. */
     EXPECT_EQ(px_sleep(2 * PX_MSEC), 0);
     start(do_nothing, NULL);
@@ -1642,13 +1648,8 @@ static int wait_for_an_ended_owner(void *arg)
 /* The other way round: they wait already when it ends. */
 static int wait_for_an_owner_that_ends(void *arg)
 {
-    px_spawn_options options;
-
     (void)arg;
-    EXPECT_EQ(px_mutex_init(&mutex), 0);
-    memset(&options, 0, sizeof(options));
-    options.name = "loader";
-    EXPECT_EQ(px_spawn_with(NULL, &options, lock_sleep_and_end, NULL), 0);
+    spawn_the_loader();
     lock_in_fiber('w', &mutex);
     EXPECT_EQ(px_sleep(2 * PX_MSEC), 0);
     start(do_nothing, NULL);
