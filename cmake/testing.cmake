@@ -126,15 +126,17 @@ function(px_add_script_test name)
     px_set_test_properties(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT})
 endfunction()
 
-# px_add_example_test(<target> <file> [FIGURES] [ARGUMENTS <argument>...])
+# px_add_example_test(<target> <file> [FIGURES] [ERRORS <file>]
+#     [ARGUMENTS <argument>...])
 #
 # Run an example; it prints what the file says. FIGURES: but for what it
-# measured, which stands there as "# ns", "# B" or "# MiB".
+# measured, which stands there as "# ns", "# B" or "# MiB", and for addresses.
+# ERRORS: it ends with 1, and says on stderr what that file says.
 function(px_add_example_test target expected)
-    cmake_parse_arguments(PARSE_ARGV 2 arg "FIGURES" "" "ARGUMENTS")
+    cmake_parse_arguments(PARSE_ARGV 2 arg "FIGURES" "ERRORS" "ARGUMENTS")
     px_add_script_test(${target} LABELS example
         COMMAND "${CMAKE_COMMAND}" "-DEXPECTED=${expected}"
-            "-DFIGURES=${arg_FIGURES}"
+            "-DFIGURES=${arg_FIGURES}" "-DERRORS=${arg_ERRORS}"
             -P "${PROJECT_SOURCE_DIR}/cmake/run_and_compare.cmake"
             -- ${test_launcher} $<TARGET_FILE:${target}> ${arg_ARGUMENTS})
 endfunction()
