@@ -226,12 +226,13 @@ show_errors() {
 # build_preset PRESET: configure and build as much of it as can be. 0, or 1
 # with the errors shown and the failure recorded.
 build_preset() {
-    local preset=$1 log=$logs/$1-build.log
+    local preset=$1 log=$logs/$1-build.log begun=$SECONDS
 
     mkdir -p "$logs"
     if { cmake --preset "$preset" &&
         cmake --build --preset "$preset" --parallel "$cores" -- -k 0; } \
         >"$log" 2>&1 </dev/null; then
+        say "$preset: built ($((SECONDS - begun)) s)"
         return 0
     fi
     show_errors "$log"
