@@ -34,11 +34,21 @@ struct px_signal_wait {
     int number; /* what it was given, or 0 */
 };
 
+/* It has been served; or interrupted, and has not run since: it stays in the
+ * list until it does, and what comes later is not for it. */
+static bool is_over(const struct px_signal_wait *wait)
+{
+    const px_fiber *fiber = wait->fiber;
+
+    return wait->number ||
+           (fiber->state == PX_STATE_READY && fiber->verdict != 0);
+}
+
 /* Give what is pending to those who wait, the first first. */
 static void serve(px_loop *loop)
 {
     for (struct px_signal_wait *w = loop->signal_waits; w; w = w->next) {
-        int number = w->number ? 0 : take(w->set);
+        int number = is_over(w) ? 0 : take(w->set);
 
         if (number <= 0)
             continue;

@@ -442,6 +442,34 @@ static int one_gives_up(void *arg)
     return 0;
 }
 
+/* Interrupted, and not yet run since: what comes then is for the others. */
+static int one_is_cancelled(void *arg)
+{
+    struct listening a = {.set = one_signal(SIGUSR1)}, b = a, c = a;
+    px_fiber *cancelled = start_handle(listen_for_it, &a);
+
+    (void)arg;
+    start(listen_for_it, &b);
+    settle();
+    EXPECT_EQ(px_cancel(cancelled), 0);
+    EXPECT_EQ(send_to_process(SIGUSR1), 0);
+    start(listens_for_10ms, &c); /* hands out what is pending */
+    EXPECT_EQ(px_await(cancelled, NULL), 0);
+    EXPECT_EQ(a.result, PX_ECANCELED);
+    settle();
+    EXPECT(b.done);
+    EXPECT_EQ(b.result, SIGUSR1);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    EXPECT_EQ(c.result, PX_ETIMEDOUT);
+    return 0;
+}
+
+static void R5_one_that_was_cancelled_is_given_no_signal(void **state)
+{
+    (void)state;
+    check_blocked(one_is_cancelled);
+}
+
 static void one_that_gives_up_takes_no_signal_from_the_others(void **state)
 {
     (void)state;
@@ -693,6 +721,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R123_a_signal_wait_is_no_deadlock),
     PX_TEST(an_interrupted_wait_leaves_later_signals_pending),
     PX_TEST(one_that_gives_up_takes_no_signal_from_the_others),
+    PX_TEST(R5_one_that_was_cancelled_is_given_no_signal),
     PX_TEST(in_a_fired_scope_a_pending_signal_is_not_taken),
     PX_TEST(a_signal_is_delivered_or_still_pending),
     PX_TEST(a_NULL_set_is_EINVAL_on_a_fiber_and_off),
