@@ -7,6 +7,8 @@
  *   H2  places[entries[i].slot] == i for every i below `count`; each slot below
  *       `used` is in one entry.
  *   H3  A node in the crowd has the slot CROWDED, which is in no entry.
+ *   H4  Whoever was put in later has the higher order. Before the numbers come
+ *       to their end, all are given new ones.
  *
  * A slot stands for a node while it is in the heap: what moves is an entry and
  * a number in an array beside it, not a word in somebody's cold memory.
@@ -22,14 +24,13 @@
 #define WAYS 4
 #define LINE 64
 #define LEAST 64
-#define MOST (UINT32_MAX / 2)
+#define MOST (UINT32_MAX / 4)
 #define CROWDED UINT32_MAX
 
 static inline bool comes_before(const struct px_heap_entry *a,
                                 const struct px_heap_entry *b)
 {
-    return a->when < b->when ||
-           (a->when == b->when && (int32_t)(a->order - b->order) < 0);
+    return a->when < b->when || (a->when == b->when && a->order < b->order);
 }
 
 /* Entry 0 is at the end of a cache line, so that each four siblings fill one. */
@@ -157,12 +158,53 @@ static PX_COLD void leave_crowd(struct px_heap *heap, struct px_heap_node *node)
         node->next->prev = node->prev;
 }
 
+/* How many entries come before a node of the crowd, once they are sorted. */
+static uint32_t rank(const struct px_heap *heap,
+                     const struct px_heap_node *node)
+{
+    struct px_heap_entry entry = {.when = node->when, .order = node->order};
+    uint32_t before = 0;
+
+    while (before < heap->count && comes_before(&heap->entries[before], &entry))
+        before++;
+    return before;
+}
+
+/* New numbers for all, in the order in which they come out: entries are odd,
+ * and the crowd even, in between. What is sorted is a heap, too. */
+static PX_COLD void renumber(struct px_heap *heap)
+{
+    uint32_t count = heap->count;
+
+    while (heap->count > 1) { /* the earliest go to the end */
+        struct px_heap_entry first = heap->entries[0];
+        struct px_heap_entry last = heap->entries[--heap->count];
+
+        sink(heap, 0, last);
+        put(heap, heap->count, first);
+    }
+    heap->count = count;
+    for (uint32_t i = 0; i < count / 2; i++) {
+        struct px_heap_entry late = heap->entries[i];
+
+        put(heap, i, heap->entries[count - 1 - i]);
+        put(heap, count - 1 - i, late);
+    }
+    for (struct px_heap_node *n = heap->crowd; n; n = n->next)
+        n->order = 2 * rank(heap, n);
+    for (uint32_t i = 0; i < count; i++)
+        heap->entries[i].order = 2 * i + 1;
+    heap->order = 2 * count + 1;
+}
+
 void px__heap_insert(struct px_heap *heap, struct px_heap_node *node,
                      int64_t when)
 {
     struct px_heap_entry entry = {.when = when};
 
     node->when = when;
+    if (PX_UNLIKELY(heap->order == UINT32_MAX))
+        renumber(heap);
     entry.order = heap->order++;
     if (PX_UNLIKELY(heap->count == heap->room)) {
         node->order = entry.order;

@@ -26,7 +26,7 @@ struct px_heap_node {
 
 struct px_heap_entry {
     int64_t when;
-    uint32_t order; /* of insertion, modulo 2^32 */
+    uint32_t order; /* of insertion */
     uint32_t slot;
 };
 

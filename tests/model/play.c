@@ -115,6 +115,9 @@ size_t play_pick(px_loop *loop, px_fiber *const *ready, size_t n)
         fail("who has spawned a fiber is not the next");
     follow(loop);
     loop->countdown = 1 << 30; /* it looks around when that is chosen */
+    /* As if 2^32 timers had come and gone between any two. */
+    if (loop->timers.order > 0 && loop->timers.order < UINT32_MAX / 2)
+        loop->timers.order = UINT32_MAX - 1;
     if (world.outside)
         outside_settle(loop);
     for (size_t i = 0; i < n; i++) {
