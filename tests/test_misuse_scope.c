@@ -42,6 +42,26 @@ static int opens_it_in_a_timeout(void *arg)
     return value;
 }
 
+static int opens_it_in_a_deadline(void *arg)
+{
+    return px_with_deadline(PX_FOREVER, returns_with_an_open_group, arg);
+}
+
+static int opens_it_in_a_shield(void *arg)
+{
+    return px_with_shield(PX_SEC, returns_with_an_open_group, arg);
+}
+
+static int opens_it_beside_a_token(px_scope *token UNUSED, void *arg)
+{
+    return returns_with_an_open_group(arg);
+}
+
+static int opens_it_with_a_token(void *arg)
+{
+    return px_with_cancel(opens_it_beside_a_token, arg);
+}
+
 static int opens_it_in_a_block(void *arg UNUSED)
 {
     PX_WITHIN(limit, PX_SEC) {
@@ -99,6 +119,7 @@ static void run_to_death(void *arg)
     (void)run_fibers_with(options, 0, d->around, &d->body);
 }
 
+/* With a message that has `name` in it, the fiber's or the call's. */
 static void expect_death(px_fn around, px_fn body, const char *name)
 {
     struct death d = {.around = around, .body = body};
@@ -164,6 +185,10 @@ an_fn_in_a_timeout_that_returns_with_an_open_group_aborts(void **state)
 {
     (void)state;
     expect_death(spawns_a_loader, opens_it_in_a_timeout, "loader");
+    expect_death(spawns_a_loader, opens_it_in_a_timeout, "px_with_timeout: ");
+    expect_death(spawns_a_loader, opens_it_in_a_deadline, "px_with_deadline: ");
+    expect_death(spawns_a_loader, opens_it_in_a_shield, "px_with_shield: ");
+    expect_death(spawns_a_loader, opens_it_with_a_token, "px_with_cancel: ");
 }
 
 static const struct CMUnitTest tests[] = {
