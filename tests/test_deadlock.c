@@ -700,6 +700,45 @@ static void the_callback_runs_on_the_threads_own_stack(void **state)
                 callback_frame < (uintptr_t)low + size);
 }
 
+/* A scope that was left, and what the callback reads of it. */
+struct left_scope {
+    px_scope scope;
+    px_nsec remaining;
+};
+
+static void look_at_remaining(void *ctx)
+{
+    struct left_scope *left = ctx;
+
+    left->remaining = px_scope_remaining(&left->scope);
+}
+
+static int leave_scope_and_stall(void *arg)
+{
+    struct left_scope *left = arg;
+
+    EXPECT_EQ(px_scope_enter(&left->scope, PX_MINUTE), 0);
+    EXPECT_EQ(px_scope_leave(&left->scope), 0);
+    EXPECT_EQ(px_sleep(PX_SEC), 0);
+    EXPECT_EQ(px_sleep(PX_FOREVER), PX_ESTALLED);
+    return 0;
+}
+
+/* px_now() is the real time there. */
+static void the_callback_reads_deadlines_by_the_runs_clock(void **state)
+{
+    struct left_scope left = {.remaining = -1};
+    px_run_options options = counting();
+
+    (void)state;
+    options.on_deadlock = look_at_remaining;
+    options.ctx = &left;
+    assert_int_equal(run_fibers_with(options, 0, leave_scope_and_stall, &left),
+                     PX_ESTALLED);
+    assert_int_equal(left.remaining, PX_MINUTE - PX_SEC);
+    assert_int_equal(px_scope_remaining(&left.scope), 0); /* by the real one */
+}
+
 static void *stall_in_thread(void *arg)
 {
     px_run_options options;
@@ -965,6 +1004,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_callback_that_ends_the_deadlock_saves_everybody),
     PX_TEST(a_rescued_run_that_deadlocks_again_is_stalled),
     PX_TEST(the_callback_runs_on_the_threads_own_stack),
+    PX_TEST(the_callback_reads_deadlines_by_the_runs_clock),
     PX_TEST(a_deadlock_in_another_thread_is_its_own),
     PX_TEST(R123_a_deadline_is_hope),
     PX_TEST(R123_somebody_elses_sleep_is_hope),

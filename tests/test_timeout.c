@@ -583,6 +583,33 @@ static void a_deadline_is_late_by_a_64th_at_most(void **state)
     run_real(looks_at_the_time_left);
 }
 
+/* However quick the clock is that they count from. */
+static int looks_at_short_timeouts(void *arg UNUSED)
+{
+    px_nsec worst = 0;
+    px_scope scope;
+
+    for (px_nsec end = px_now() + 20 * PX_MSEC; px_now() < end;) {
+        for (px_nsec timeout = 1; timeout < 500 * PX_USEC; timeout *= 2) {
+            px_nsec above = -timeout - timeout / 64;
+
+            EXPECT_EQ(px_scope_enter(&scope, timeout), 0);
+            above += px_scope_remaining(&scope);
+            EXPECT_EQ(px_scope_leave(&scope), 0);
+            if (above > worst)
+                worst = above;
+        }
+    }
+    EXPECT_EQ(worst, 0);
+    return 0;
+}
+
+static void short_timeouts_are_late_by_no_more(void **state)
+{
+    (void)state;
+    run_real(looks_at_short_timeouts);
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(with_timeout_returns_what_fn_returns),
     PX_TEST(a_call_in_with_timeout_is_cut_short),
@@ -607,6 +634,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_deadline_is_not_noticed_before_its_time),
     PX_TEST(a_deadline_that_no_call_noticed_did_not_fire),
     PX_TEST(a_deadline_is_late_by_a_64th_at_most),
+    PX_TEST(short_timeouts_are_late_by_no_more),
 };
 
 PX_TEST_MAIN(tests)

@@ -9,7 +9,7 @@
  * what the counter has moved since, counted 0.2 % too fast. Corrections of the
  * system's clock are slower than that (500 ppm for NTP), so it is never behind;
  * and after a millisecond the system is asked again, so it is ahead by some
- * three microseconds at most.
+ * four microseconds at most.
  *
  * Where the counter can not be trusted (the kernel itself prefers another
  * clock, it was seen to be behind, or there is none) the system is asked every
