@@ -8,11 +8,12 @@
  *     model --replay PROGRAM CHOICES       as a failure has printed them
  *     model --traces                       a hash of what each suite does
  *
- * --seed N, --plain (exhaustive, without leaving out states that were seen),
- * --threads N (for what is offloaded; 2), --seconds N (a bound for --random), --as-it-is (what fails is not made
- * smaller).
+ * `model --help` says what else there is.
  */
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +23,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "play.h"
-#include "scheduler.h"
+#include "world.h"
 
 enum { LETTERS = 7, LENGTH = 32 };
+
+/* As many numbers of programs as 64 bits hold: 7 to the power of 22. */
+enum { LETTERS_MOST = 22, THREADS_MOST = 64 };
+
+/* A choice is a character from '0' on, as fail() prints it: so many ways there
+ * are at most. */
+enum { WAYS_MOST = REF_ALL + 3 };
 
 /* Seven calls for the exhaustive search; all there are for the random one. */
 static const struct suite {
@@ -112,7 +119,7 @@ static const struct suite {
 
 static struct {
     const struct suite *suite;
-    enum { ALL, SAMPLE, RANDOM, REPLAY, TRACES } what;
+    enum { NOTHING, ALL, SAMPLE, RANDOM, REPLAY, TRACES } what;
     int fibers, calls;
     uint64_t amount, seed, seconds;
     bool plain, as_it_is;
@@ -126,6 +133,25 @@ static struct chooser chooser;
 static struct {
     uint64_t seed;
 } * shared;
+
+static const size_t suites_count = sizeof(suites) / sizeof(suites[0]);
+
+/* What cannot be done as it was asked for is not begun: one line, and 2. */
+static _Noreturn void refuse(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
+static _Noreturn void refuse(const char *format, ...)
+{
+    va_list arguments;
+
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "model: ");
+    va_start(arguments, format);
+    (void)vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    (void)fprintf(stderr, "\n");
+    _exit(2);
+}
 
 static struct call call_of(const char *text)
 {
@@ -247,19 +273,57 @@ static void play_random(void)
     }
 }
 
+/* -- one that was printed -- */
+
+static size_t given; /* how many choices */
+
+/* Which of the ways play_pick has gone: the fibers but the driver, then what can
+ * be done instead, as play.c counts them. */
+static size_t way_gone(px_loop *loop, px_fiber *const *ready, size_t n,
+                       size_t picked)
+{
+    size_t way = 0;
+
+    for (size_t i = 0; i < n && i < picked; i++)
+        way += ready[i] != world.driver;
+    if (picked > n + PX_SEAM_TIME)
+        way += !px__heap_is_empty(&loop->timers);
+    if (picked > n + PX_SEAM_POLL)
+        way += ref_fd_reports(&world.ref);
+    return way;
+}
+
+/* The chooser takes what is given modulo the ways, as the fuzzer needs it; what
+ * somebody has typed is wrong there. */
+static size_t pick_given(px_loop *loop, px_fiber *const *ready, size_t n)
+{
+    size_t at = chooser.at, picked = play_pick(loop, ready, n);
+
+    if (chooser.at > at && at < given &&
+        way_gone(loop, ready, n, picked) != chooser.path[at])
+        refuse("--replay: choice %zu, '%c': there are not so many ways to go "
+               "on",
+               at + 1, options.choices[at]);
+    return picked;
+}
+
 static void play_given(void)
 {
     struct program program;
 
-    if (!program_parse(&program, options.program) || !program.fibers) {
-        (void)fprintf(stderr, "model: no such program\n");
-        _exit(2);
-    }
+    if (!program_parse(&program, options.program))
+        abort(); /* it was looked at: check_program() */
+    given = strlen(options.choices);
     chooser.mode = CHOOSE_GIVEN;
-    for (const char *c = options.choices; *c && chooser.length < PATH_MOST; c++)
-        chooser.path[chooser.length++] = (uint8_t)(*c - '0');
+    chooser.length = given;
+    for (size_t i = 0; i < given; i++)
+        chooser.path[i] = (uint8_t)(options.choices[i] - '0');
     play_aloud = true;
+    px__seam_pick = pick_given;
     play(&program, &chooser);
+    if (chooser.at < given)
+        refuse("--replay: %zu choices, and there are only %zu to make", given,
+               chooser.at);
 }
 
 /* What every suite does at first: 10,000 random calls, and some of what is
@@ -268,7 +332,7 @@ static void print_traces(void)
 {
     const struct tally none = tally;
 
-    for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++) {
+    for (size_t s = 0; s < suites_count; s++) {
         uint64_t choices = tally.choices;
 
         if (strcmp(suites[s].name, "descriptor") == 0)
@@ -445,68 +509,254 @@ static int supervise(void)
     return 1;
 }
 
-static _Noreturn void usage(void)
+/* -- the arguments -- */
+
+static _Noreturn void help(void)
 {
-    (void)fprintf(stderr,
-                  "model --suite NAME --all FxC | --sample FxC N | --random N\n"
-                  "      [--seed N] [--plain] [--seconds N] [--as-it-is]\n"
-                  "      [--threads N]\n"
-                  "model --replay PROGRAM CHOICES\n"
-                  "model --traces\n");
-    exit(2);
+    (void)printf(
+        "model --suite NAME --all FxC | --sample FxC N | --random N [OPTION "
+        "...]\n"
+        "model --replay PROGRAM CHOICES [--threads N]\n"
+        "model --traces\n"
+        "\n"
+        "Plays programs by the library and by its model, and says where they\n"
+        "differ: then it ends with 1.\n"
+        "\n"
+        "  --suite NAME       the calls that programs are made of: one of\n"
+        "                    ");
+    for (size_t s = 0; s < suites_count; s++)
+        (void)printf("%s %s", s % 5 == 0 && s ? "\n                    " : "",
+                     suites[s].name);
+    (void)printf(
+        "\n"
+        "  --all FxC          every program of F fibers with C calls each, by\n"
+        "                     every schedule\n"
+        "  --sample FxC N     about N of them, spread evenly\n"
+        "  --random N         random programs, until N calls were made\n"
+        "  --replay PROGRAM CHOICES\n"
+        "                     what a failure has printed, call by call\n"
+        "  --traces           a hash of what each suite does\n"
+        "  --seed N           of the first program of --random, and the first\n"
+        "                     that --sample plays (1)\n"
+        "  --seconds N        --random ends after so many\n"
+        "  --as-it-is         what fails by --random is not made smaller\n"
+        "  --plain            --all and --sample: states that were seen are\n"
+        "                     not left out\n"
+        "  --threads N        for what is offloaded (2); a schedule by one\n"
+        "                     thread is to be played again by one\n"
+        "  --help             this\n");
+    exit(0);
 }
 
-static void size_of_programs(const char *text)
+/* Digits alone: no sign, no exponent, nothing behind them. */
+static uint64_t number(const char *option, const char *text, uint64_t least,
+                       uint64_t most)
 {
-    if (sscanf(text, "%dx%d", &options.fibers, &options.calls) != 2 ||
-        options.fibers < 1 || options.fibers > REF_FIBERS ||
-        options.calls < 1 || options.calls > CALLS_MOST)
-        usage();
+    uint64_t n;
+    char *end;
+
+    errno = 0;
+    n = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno == ERANGE || n < least ||
+        n > most)
+        refuse("%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64,
+               option, text, least, most);
+    return n;
+}
+
+static void size_of_programs(const char *option, const char *text)
+{
+    char *end;
+    long fibers, calls = 0;
+
+    errno = 0;
+    fibers = strtol(text, &end, 10);
+    if (*text >= '0' && *text <= '9' && end[0] == 'x' && end[1] >= '0' &&
+        end[1] <= '9')
+        calls = strtol(end + 1, &end, 10);
+    if (*end || errno == ERANGE || fibers < 1 || fibers > REF_FIBERS ||
+        calls < 1 || calls > LETTERS_MOST / fibers)
+        refuse("%s: '%s' is no size, such as 2x3: 1 to %d fibers, each with as "
+               "many calls, at most %d in all",
+               option, text, REF_FIBERS, LETTERS_MOST);
+    options.fibers = (int)fibers;
+    options.calls = (int)calls;
+}
+
+static const struct suite *suite_by_name(const char *name)
+{
+    char names[256];
+    size_t at = 0;
+
+    for (size_t s = 0; s < suites_count; s++) {
+        if (strcmp(suites[s].name, name) == 0)
+            return &suites[s];
+        at += (size_t)snprintf(names + at, sizeof(names) - at, " %s",
+                               suites[s].name);
+    }
+    refuse("--suite: there is no suite '%s'; there are:%s", name, names);
+}
+
+/* What perform() knows, and what each takes: a fiber is named by how much
+ * further on it is. */
+static bool is_call(char what, long n)
+{
+    long least = INT8_MIN, most = INT8_MAX;
+
+    if (!what ||
+        !strchr("dDtwualkrLMTUANWVexsCOczSypgGqhiIfFvXYojbBEZJKPQHmR", what))
+        return false;
+    if (strchr("rCOch", what))
+        least = -1;
+    if (strchr("JKPQHmR", what))
+        least = 0;
+    if (what == 'd') /* who still waits in the end is given so many */
+        most = 50;
+    return n >= least && n <= most;
+}
+
+/* A program as it is printed: play.h. */
+static void check_program(const char *text)
+{
+    const char *at = text + (*text == 'b');
+    struct program program;
+    bool calls = false;
+    char *end = NULL;
+    long permits;
+
+    permits = strtol(at, &end, 10);
+    if (*at < '0' || *at > '9' || permits > INT8_MAX)
+        refuse("--replay: program '%s': begins with no number of permits, 0 to "
+               "%d",
+               text, INT8_MAX);
+    for (at = end; *at;) {
+        if (*at++ != '/')
+            refuse("--replay: program '%s': '/' belongs before '%s'", text,
+                   at - 1);
+        while (*at && *at != '/') {
+            char what = *at;
+            bool digits =
+                at[1 + (at[1] == '-')] >= '0' && at[1 + (at[1] == '-')] <= '9';
+            long n = digits ? strtol(at + 1, &end, 10) : 0;
+
+            if (!digits || !is_call(what, n))
+                refuse("--replay: program '%s': no call, a letter and its "
+                       "number, at '%s'",
+                       text, at);
+            calls = true;
+            at = end;
+            if (*at == ',' && at[1] && at[1] != '/')
+                at++;
+            else if (*at && *at != '/')
+                refuse("--replay: program '%s': no ',' and call at '%s'", text,
+                       at);
+        }
+    }
+    if (!calls)
+        refuse("--replay: program '%s' makes no call", text);
+    if (!program_parse(&program, text))
+        refuse("--replay: program '%s': more than %d fibers, or than %d calls "
+               "of one",
+               text, REF_FIBERS, CALLS_MOST - 1);
+}
+
+static void check_choices(const char *text)
+{
+    if (strlen(text) > PATH_MOST)
+        refuse("--replay: more than %d choices", PATH_MOST);
+    for (const char *c = text; *c; c++) {
+        if (*c < '0' || *c >= '0' + WAYS_MOST)
+            refuse("--replay: choices '%s': '%c' is none: they are 0 to 9, and "
+                   "those behind 9 up to %c",
+                   text, *c, '0' + WAYS_MOST - 1);
+    }
+}
+
+/* What is asked for, once. */
+static void ask_for(const char *option, int what)
+{
+    if (options.what)
+        refuse("%s: that is a second thing to do", option);
+    options.what = what;
+}
+
+/* How many words follow an option; -1: there is no such. */
+static int words_of(const char *option)
+{
+    static const struct {
+        const char *name;
+        int words;
+    } known[] = {
+        {"--suite", 1},   {"--all", 1},      {"--sample", 2}, {"--random", 1},
+        {"--replay", 2},  {"--traces", 0},   {"--seed", 1},   {"--seconds", 1},
+        {"--threads", 1}, {"--as-it-is", 0}, {"--plain", 0},  {"--help", 0},
+    };
+
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (strcmp(known[i].name, option) == 0)
+            return known[i].words;
+    }
+    return -1;
+}
+
+static void take(const char *option, char **words)
+{
+    if (strcmp(option, "--suite") == 0) {
+        options.suite = suite_by_name(words[0]);
+    } else if (strcmp(option, "--all") == 0) {
+        ask_for(option, ALL);
+        size_of_programs(option, words[0]);
+    } else if (strcmp(option, "--sample") == 0) {
+        ask_for(option, SAMPLE);
+        size_of_programs(option, words[0]);
+        options.amount = number(option, words[1], 1, UINT64_MAX);
+    } else if (strcmp(option, "--random") == 0) {
+        ask_for(option, RANDOM);
+        options.amount = number(option, words[0], 1, UINT64_MAX);
+    } else if (strcmp(option, "--replay") == 0) {
+        ask_for(option, REPLAY);
+        check_program(words[0]);
+        check_choices(words[1]);
+        options.program = words[0];
+        options.choices = words[1];
+    } else if (strcmp(option, "--seed") == 0) {
+        options.seed = number(option, words[0], 0, UINT64_MAX);
+    } else if (strcmp(option, "--seconds") == 0) {
+        options.seconds = number(option, words[0], 1, INT32_MAX);
+    } else if (strcmp(option, "--threads") == 0) {
+        options.threads = (int)number(option, words[0], 1, THREADS_MOST);
+    } else if (strcmp(option, "--traces") == 0) {
+        ask_for(option, TRACES);
+    } else if (strcmp(option, "--plain") == 0) {
+        options.plain = true;
+    } else if (strcmp(option, "--as-it-is") == 0) {
+        options.as_it_is = true;
+    } else {
+        help();
+    }
 }
 
 static void parse(int argc, char **argv)
 {
-    for (int i = 1; i < argc; i++) {
-        int left = argc - i - 1;
+    int words;
 
-        if (strcmp(argv[i], "--suite") == 0 && left > 0) {
-            i++;
-            for (size_t s = 0; s < sizeof(suites) / sizeof(suites[0]); s++) {
-                if (strcmp(suites[s].name, argv[i]) == 0)
-                    options.suite = &suites[s];
-            }
-        } else if (strcmp(argv[i], "--all") == 0 && left > 0) {
-            options.what = ALL;
-            size_of_programs(argv[++i]);
-        } else if (strcmp(argv[i], "--sample") == 0 && left > 1) {
-            options.what = SAMPLE;
-            size_of_programs(argv[++i]);
-            options.amount = strtoull(argv[++i], NULL, 10);
-        } else if (strcmp(argv[i], "--random") == 0 && left > 0) {
-            options.what = RANDOM;
-            options.amount = strtoull(argv[++i], NULL, 10);
-        } else if (strcmp(argv[i], "--replay") == 0 && left > 1) {
-            options.what = REPLAY;
-            options.program = argv[++i];
-            options.choices = argv[++i];
-        } else if (strcmp(argv[i], "--seed") == 0 && left > 0) {
-            options.seed = strtoull(argv[++i], NULL, 10);
-        } else if (strcmp(argv[i], "--seconds") == 0 && left > 0) {
-            options.seconds = strtoull(argv[++i], NULL, 10);
-        } else if (strcmp(argv[i], "--threads") == 0 && left > 0) {
-            options.threads = atoi(argv[++i]);
-        } else if (strcmp(argv[i], "--traces") == 0) {
-            options.what = TRACES;
-        } else if (strcmp(argv[i], "--plain") == 0) {
-            options.plain = true;
-        } else if (strcmp(argv[i], "--as-it-is") == 0) {
-            options.as_it_is = true;
-        } else {
-            usage();
-        }
+    for (int i = 1; i < argc; i += 1 + words) {
+        words = words_of(argv[i]);
+        if (words < 0)
+            refuse("there is no option '%s'; --help says what there is",
+                   argv[i]);
+        if (words > argc - i - 1)
+            refuse("%s: needs %d word%s behind it; --help says which", argv[i],
+                   words, words == 1 ? "" : "s");
+        take(argv[i], &argv[i + 1]);
     }
+    if (options.what == NOTHING)
+        refuse("%s%s: what is to be done? --all, --sample, --random, --replay "
+               "or --traces; --help says more",
+               options.suite ? "--suite " : "no arguments",
+               options.suite ? options.suite->name : "");
     if (!options.suite && options.what < REPLAY)
-        usage();
+        refuse("--all, --sample and --random need a --suite");
 }
 
 int main(int argc, char **argv)
