@@ -403,6 +403,37 @@ static void watch(void)
     (void)setitimer(ITIMER_PROF, &second, NULL);
 }
 
+/* -- which sources failed -- */
+
+/* False in a process that another one looks after: that one says it, once. */
+static bool says_commit = true;
+
+/* As git names it now; nothing where there is no git, or no checkout. */
+static void say_commit(void)
+{
+#if defined(PX_MODEL_SOURCE)
+    char line[256];
+    FILE *git;
+
+    if (chdir(PX_MODEL_SOURCE) != 0)
+        return;
+    git = popen("git describe --always --dirty 2>/dev/null", "r");
+    if (!git)
+        return;
+    if (fgets(line, sizeof(line), git))
+        (void)fprintf(stderr, "  commit %s", line);
+    (void)pclose(git);
+#endif
+}
+
+/* fail() ends the process by quick_exit(). */
+static void on_failure(void)
+{
+    if (says_commit)
+        say_commit();
+    _exit(1); /* which builds that count lines write their counts at */
+}
+
 static int run(int (*fn)(void *), void *arg)
 {
     px_run_options run_options = {.clock = PX_CLOCK_VIRTUAL,
@@ -429,6 +460,7 @@ static bool fails(struct program *program, bool aloud)
     pid_t child = fork();
 
     if (child == 0) {
+        says_commit = false;
         if (!aloud && (!freopen("/dev/null", "w", stderr) ||
                        !freopen("/dev/null", "w", stdout)))
             _exit(0);
@@ -489,7 +521,10 @@ static int supervise(void)
         return 2;
     child = fork();
     if (child == 0) {
-        int code = run(explore, NULL);
+        int code;
+
+        says_commit = false;
+        code = run(explore, NULL);
 
         (void)printf("%s: %llu programs, %llu calls, trace %016llx\n",
                      options.suite->name, (unsigned long long)tally.paths,
@@ -506,6 +541,7 @@ static int supervise(void)
                   (unsigned long long)shared->seed);
     if (!options.as_it_is)
         shrink(shared->seed);
+    say_commit();
     return 1;
 }
 
@@ -764,6 +800,7 @@ int main(int argc, char **argv)
     int code;
 
     parse(argc, argv);
+    (void)at_quick_exit(on_failure);
     if (options.what == RANDOM)
         return supervise();
     code = run(explore, NULL);
