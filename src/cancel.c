@@ -414,7 +414,7 @@ px_nsec px_scope_remaining(const px_scope *scope)
     PX_CHECK(scope, "px_scope_remaining");
     if (scope->deadline == PX_FOREVER)
         return PX_FOREVER;
-    /* By the run's clock wherever its thread is: px_now() off a fiber is not. */
+    /* By the run's clock off a fiber, too: px_now() is not. */
     now = px__loop ? px__time(px__loop) : px__clock_precise();
     left = px__clock_add(scope->deadline, -now);
     return left > 0 ? left : 0;

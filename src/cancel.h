@@ -41,8 +41,8 @@ int px__look_before_wait(px_fiber *self);
 /* Fail a cancellation point with `code`, and count it. */
 int px__fail(px_fiber *self, int code);
 
-/* Whether there is no more to a cancellation point under a deadline than that it
- * has been counted: the clock is read by every 64th. */
+/* Whether there is no more to a cancellation point under a deadline than that
+ * it has been counted: the clock is read by every 64th. */
 static inline bool px__passes_by(px_fiber *self)
 {
     return self->attention == PX_LOOK_DEADLINE &&

@@ -43,8 +43,8 @@ int px__start_eagerly(px_fiber *self, px_fiber *child);
 /* The one way to make a fiber ready: its call will return `verdict`. Returns 0,
  * for callers that end with it. */
 int px__ready(px_fiber *fiber, int verdict);
-/* Put a new fiber at the tail of the run queue. Until it begins, its `sp` is the
- * top of its stack. */
+/* Put a new fiber at the tail of the run queue. Until it begins, its `sp` is
+ * the top of its stack. */
 void px__enqueue(px_loop *loop, px_fiber *fiber);
 /* Whether something is in the run queue. */
 bool px__has_ready(const px_loop *loop);
@@ -177,10 +177,10 @@ static inline bool px__interrupt(px_fiber *fiber, int code)
 bool px__is_stalled(px_loop *loop);
 
 #if defined(PX_TESTING)
-/* The seam: in the test build, who explores schedules says who is next, of those
- * that are ready, in the order in which they became so. An answer of n + ... does
- * something else first, and asks again. Set it before the run; NULL: the run
- * queue. */
+/* The seam: in the test build, who explores schedules says who is next, of
+ * those that are ready, in the order in which they became so. An answer of n +
+ * ... does something else first, and asks again. Set it before the run; NULL:
+ * the run queue. */
 enum {
     PX_SEAM_TIME,   /* the virtual clock goes on to the next timer */
     PX_SEAM_POLL,   /* look at the descriptors */

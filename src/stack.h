@@ -77,8 +77,8 @@ struct px_stack *px__stack_acquire(struct px_stack_pool *pool, size_t size);
 /* Give a stack back. Not the one that this code runs on. */
 void px__stack_release(struct px_stack_pool *pool, struct px_stack *stack);
 
-/* Before somebody writes to a stack, or a part of it, other than by pushing: for
- * valgrind the frames that were there are gone, and nobody's. */
+/* Before somebody writes to a stack, or a part of it, other than by pushing:
+ * for valgrind the frames that were there are gone, and nobody's. */
 void px__stack_forget_frames(char *low, char *top);
 static inline void px__stack_used(const struct px_stack_pool *pool, char *low,
                                   char *top)

@@ -627,8 +627,8 @@ static void need_traps(void)
         note_skip("floating-point exceptions do not trap here");
 }
 
-/* Without traps, the x87 flags what it finds; who has them enabled must not find
- * that pending. */
+/* Without traps, the x87 flags what it finds; who has them enabled must not
+ * find that pending. */
 static int divide_without_traps(void *arg)
 {
     volatile long double one = 1, zero = 0;

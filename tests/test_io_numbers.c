@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * test_io_numbers.c - descriptors by number: those that are none, and those that
- * are higher than the library has room for. Few systems let a process have one.
+ * test_io_numbers.c - descriptors by number: those that are none, and those
+ * that are higher than the library has room for. Few systems let a process have
+ * one.
  */
 #include <limits.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * test_poller_wait.c - what the poller asks the system for: how long it may
- * wait. Too long a wait is a late timer, one that is rounded down is a loop that
- * spins, a negative one is for ever.
+ * wait. Too long a wait is a late timer, one that is rounded down is a loop
+ * that spins, a negative one is for ever.
  */
 #include <poll.h>
 #include <stdbool.h>

@@ -3,8 +3,8 @@
  * test_quick_clock.c - the cheap clock that deadlines count from.
  *
  * It is tested against the system's own, read before: it may never be behind
- * that. How far it is ahead is not tested, for whatever interrupts a test counts
- * as that.
+ * that. How far it is ahead is not tested, for whatever interrupts a test
+ * counts as that.
  */
 #include <stdarg.h>
 #include <stdbool.h>

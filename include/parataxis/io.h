@@ -73,8 +73,8 @@ PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
 /** Wait for one of the signals in `set`, which the caller keeps blocked (in
  *  every thread, if it is sent to the process). Pending ones come at once. An
  *  ordinary fiber then acts on it, so no handler's rules apply. Of several that
- *  wait, the first gets it. Cancellation point. @return the signal's number; PX_EINVAL for NULL,
- *  PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
+ *  wait, the first gets it. Cancellation point. @return the signal's number;
+ *  PX_EINVAL for NULL, PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
 PX_API PX_NODISCARD int px_wait_signal(const sigset_t *set);
 
 /** Set O_NONBLOCK. Never parks. @return 0, -errno. */

@@ -36,8 +36,8 @@ PX_API PX_NODISCARD int px_offload(px_fn fn, void *arg);
 
 /** Start `fn(arg)` as a new fiber on `loop`, from any thread: detached, at the
  *  tail of the run queue, in no scope but the run's. Posts of one thread start
- *  in their order. Its rounding mode, and the like, are those of whichever fiber
- *  ran on the loop when it arrived. Never parks.
+ *  in their order. Its rounding mode, and the like, are those of whichever
+ *  fiber ran on the loop when it arrived. Never parks.
  *  @return 0; nothing started: PX_EINVAL for NULL, PX_ENOMEM. */
 PX_API int px_post(px_loop *loop, px_fn fn, void *arg);
 

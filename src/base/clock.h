@@ -5,8 +5,8 @@
 
 #include <parataxis/clock.h>
 
-/* The time now. Not the coarse clock, which is cheaper: it lags by any number of
- * ticks, so a deadline that counts from it is early. */
+/* The time now. Not the coarse clock, which is cheaper: it lags by any number
+ * of ticks, so a deadline that counts from it is early. */
 px_nsec px__clock_precise(void);
 
 /* a + b, for b of any sign; past the end it is PX_FOREVER. */

@@ -33,7 +33,7 @@ static inline bool comes_before(const struct px_heap_entry *a,
     return a->when < b->when || (a->when == b->when && a->order < b->order);
 }
 
-/* Entry 0 is at the end of a cache line, so that each four siblings fill one. */
+/* Entry 0 ends a cache line, so that each four siblings fill one. */
 PX_COLD bool px__heap_reserve(struct px_heap *heap, size_t room)
 {
     const size_t lead = LINE - sizeof(struct px_heap_entry);

@@ -5,9 +5,9 @@
  * A 4-ary heap in an array. What is compared lies in the array itself, four
  * children in a cache line; the caller's nodes are written to when they are put
  * in, and never touched by the others' moves. Putting one in allocates nothing:
- * the caller reserves room beforehand, where it can still fail, and where it has
- * not, the node goes into a list, which is searched. Equal times come out in
- * the order they were put in.
+ * the caller reserves room beforehand, where it can still fail, and where it
+ * has not, the node goes into a list, which is searched. Equal times come out
+ * in the order they were put in.
  */
 #ifndef PX_BASE_HEAP_H
 #define PX_BASE_HEAP_H

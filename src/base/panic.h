@@ -15,8 +15,8 @@ extern void (*px__panic_who)(char *out, size_t size);
 
 /* In a checked build a check word that is not zero aborts: the object was
  * destroyed, or never initialised. destroy spoils the word there. NULL passes:
- * it is refused by a code. Each kind of object has its own PX_CHECK, of this and
- * of whose it is. */
+ * it is refused by a code. Each kind of object has its own PX_CHECK, of this
+ * and of whose it is. */
 #ifdef PX_CHECKED
 #define PX_CHECK_SPOILED 0xdeadc0deu
 #define PX_CHECK_WORD(object, function)                                        \

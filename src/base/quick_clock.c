@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* quick_clock.c - measures the counter by the system's clock, and watches it. */
+/* quick_clock.c - measures the counter by the system's clock; watches it. */
 #include "base/quick_clock.h"
 
 #include <errno.h>

@@ -136,9 +136,9 @@ px__context_leave:
         .size   px__context_leave, .-px__context_leave
 
 /* rdi: save, rsi: top, rdx: low (not needed), rcx: entry, r8: its argument,
- * r9: from. The first half of a switch, and what px__context_entry does; but the
- * entry is jumped to, with the return address that a call would have left. The
- * return predictor does not see it then: a body that never parked finds its
+ * r9: from. The first half of a switch, and what px__context_entry does; but
+ * the entry is jumped to, with the return address that a call would have left.
+ * The return predictor does not see it then: a body that never parked finds its
  * starter's call on top of it, to leave by ret. */
         .globl  px__context_launch
         .hidden px__context_launch

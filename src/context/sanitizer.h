@@ -297,7 +297,7 @@ static inline void px__note_no_roots(void *low, size_t size)
  * of which the mapping says nothing. So the guards of the first stacks are
  * mappings, and it looks through those; there is no room for so many of them as
  * there may be fibers, so later stacks are not looked through. Whether `count`
- * guards more, which may be light ones, are; of `mapped` there may be `most`. */
+ * guards more, light ones perhaps, are; of `mapped` there may be `most`. */
 static inline bool px__note_guards(bool light, size_t *mapped, size_t count,
                                    size_t most)
 {

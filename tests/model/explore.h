@@ -2,10 +2,10 @@
 /*
  * explore.h - where choices come from.
  *
- * A path is what was chosen each time when there was more than one way to go on.
- * Exhaustive search begins with the first way everywhere, and then changes the
- * last choice that can be changed, until none can. A state that was seen before
- * has been gone on from before: the path ends there, by the first way
+ * A path is what was chosen each time when there was more than one way to go
+ * on. Exhaustive search begins with the first way everywhere, and then changes
+ * the last choice that can be changed, until none can. A state that was seen
+ * before has been gone on from before: the path ends there, by the first way
  * everywhere, and is not changed behind that place.
  */
 #ifndef EXPLORE_H
@@ -56,8 +56,8 @@ static inline bool chooser_repeats(const struct chooser *chooser)
            (chooser->seen && chooser->pruned % LOOKED_AT != 0);
 }
 
-/* One of n; `state` says all that the rest depends on, `who` are the fibers that
- * it is about (n of them; -1: none). */
+/* One of n; `state` says all that the rest depends on, `who` are the fibers
+ * that it is about (n of them; -1: none). */
 size_t choose(struct chooser *chooser, size_t n, const int *who,
               uint64_t (*state)(void));
 

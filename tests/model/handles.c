@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handles.c - fibers that a program spawns and posts, and what it does with their
- * handles. Only with those that are good: one that was consumed or detached is
- * a freed pointer.
+ * handles.c - fibers that a program spawns and posts, and what it does with
+ * their handles. Only with those that are good: one that was consumed or
+ * detached is a freed pointer.
  *
  * Which handle a call is about: the number is how much further on the fiber is
  * that spawned it, and then

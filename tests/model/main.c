@@ -277,8 +277,8 @@ static void play_random(void)
 
 static size_t given; /* how many choices */
 
-/* Which of the ways play_pick has gone: the fibers but the driver, then what can
- * be done instead, as play.c counts them. */
+/* Which of the ways play_pick has gone: the fibers but the driver, then what
+ * can be done instead, as play.c counts them. */
 static size_t way_gone(px_loop *loop, px_fiber *const *ready, size_t n,
                        size_t picked)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outside.c - what comes from outside of the run: a descriptor, an eventfd whose
- * number is used again when it is closed, and calls on other threads. Threads
- * do nothing by themselves: each call waits until a fiber lets it return, and
- * nobody goes on until all that it leads to has happened.
+ * outside.c - what comes from outside of the run: a descriptor, an eventfd
+ * whose number is used again when it is closed, and calls on other threads.
+ * Threads do nothing by themselves: each call waits until a fiber lets it
+ * return, and nobody goes on until all that it leads to has happened.
  */
 #include "world.h"
 

@@ -196,8 +196,8 @@ static bool all_done(void)
     return true;
 }
 
-/* It was taken out of a queue, or waits for a file that may be closed; or, as it
- * turned out, for somebody who waits for it. */
+/* It was taken out of a queue, or waits for a file that may be closed; or, as
+ * it turned out, for somebody who waits for it. */
 static bool waits_in_vain(int f, bool awaits)
 {
     const struct ref_fiber *fiber = &world.ref.fibers[f];

@@ -7,9 +7,10 @@
  *     1/d1,u1/t2,c1        one permit; fiber 0: down, up; fiber 1: ...
  *     b2/l0/d1             bounded, two permits
  *
- * by a letter and a number, in the table of calls.c. After every call, and before
- * every choice, all that can be seen of the library is what its model says, or
- * the program is told, with the choices that led there, and the process exits.
+ * by a letter and a number, in the table of calls.c. After every call, and
+ * before every choice, all that can be seen of the library is what its model
+ * says, or the program is told, with the choices that led there, and the
+ * process exits.
  */
 #ifndef PLAY_H
 #define PLAY_H

@@ -178,8 +178,8 @@ int ref_offload_finish(struct ref *ref, int f);
 bool ref_offload_brought(const struct ref *ref);
 void ref_offload_deliver(struct ref *ref);
 
-/* Fibers that a program spawns, and their handles: ref_await.c. A child is there
- * as soon as one is spawned; without `queued` it runs, and f is ready. */
+/* Fibers that a program spawns, and their handles: ref_await.c. A child is
+ * there as soon as one is spawned; without `queued` it runs, and f is ready. */
 void ref_spawn(struct ref *ref, int f, int kind, bool queued, bool detached);
 void ref_post(struct ref *ref, int kind);
 void ref_arrive(struct ref *ref, int kind);

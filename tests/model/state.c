@@ -17,8 +17,8 @@ static int64_t from_now(int64_t when)
     return when == PX_FOREVER ? -1 : when - world.ref.now;
 }
 
-/* Of px_spawn() or px_post(), or waiting for one. Others have nothing of what is
- * said of these. */
+/* Of px_spawn() or px_post(), or waiting for one. Others have nothing of what
+ * is said of these. */
 static bool is_spawned(const struct ref_fiber *a)
 {
     return a->spawner != REF_NOBODY || a->handle != REF_HELD ||

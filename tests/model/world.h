@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * world.h - what play.c and its parts share: the library's objects, and the model
- * that stands beside them.
+ * world.h - what play.c and its parts share: the library's objects, and the
+ * model that stands beside them.
  */
 #ifndef WORLD_H
 #define WORLD_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * soak_sem.c - one fiber that wants a thousand permits, among a hundred thousand
- * that want one each and come back at once: its turn comes in the order of
- * arrival, every time.
+ * soak_sem.c - one fiber that wants a thousand permits, among a hundred
+ * thousand that want one each and come back at once: its turn comes in the
+ * order of arrival, every time.
  */
 #include "soak.h"
 
