@@ -555,6 +555,103 @@ static void a_signal_is_delivered_or_still_pending(void **state)
     check_blocked(signal_and_cancel);
 }
 
+/* ---- several at once ---- */
+
+enum { QUEUED = 3 };
+
+/* A set of the first real-time signals: bit i is SIGRTMIN + i. */
+static sigset_t queued_signals(unsigned bits)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (int i = 0; i < QUEUED; i++) {
+        if (bits & 1U << i)
+            (void)sigaddset(&set, SIGRTMIN + i);
+    }
+    return set;
+}
+
+/* Run the body with these blocked. One that is lost must not be waited for:
+ * the body gives up, and what is left over is taken here. */
+static void check_queued(px_fn body)
+{
+    static const struct timespec now;
+    sigset_t all = queued_signals(7), before;
+
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &all, &before), 0);
+    check_blocked(body);
+    assert_int_equal(sigtimedwait(&all, NULL, &now), -1);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
+static int wait_for_10ms(sigset_t set)
+{
+    struct listening l = {.set = set};
+
+    EXPECT_EQ(px_with_timeout(10 * PX_MSEC, listen_for_it, &l), 0);
+    return l.result;
+}
+
+/* One poll finds both waiters ready, and more signals than waiters: each takes
+ * one, though it looks again when its turn has come. */
+static int more_than_waiters(void *arg)
+{
+    static const unsigned sets[][2] = {{7, 7}, {3, 7}, {7, 6}};
+
+    (void)arg;
+    for (int i = 0; i < 3; i++) {
+        struct listening first = {.set = queued_signals(sets[i][0])};
+        struct listening second = {.set = queued_signals(sets[i][1])};
+
+        start(listen_for_it, &first);
+        start(listen_for_it, &second);
+        settle();
+        for (int k = 0; k < QUEUED; k++)
+            EXPECT_EQ(raise(SIGRTMIN + k), 0);
+        settle();
+        EXPECT(first.done && second.done);
+        EXPECT_EQ(first.result, SIGRTMIN);
+        EXPECT_EQ(second.result, SIGRTMIN + 1);
+        EXPECT_EQ(wait_for_10ms(queued_signals(7)), SIGRTMIN + 2);
+    }
+    return 0;
+}
+
+static void of_several_pending_each_waiter_takes_one_in_order(void **state)
+{
+    (void)state;
+    check_queued(more_than_waiters);
+}
+
+/* A newcomer hands out what is pending; whoever was given one and has not run
+ * yet keeps it, and is given no second one by the next newcomer. */
+static int given_and_not_run_yet(void *arg)
+{
+    sigset_t all = queued_signals(7);
+    struct listening l[QUEUED];
+
+    (void)arg;
+    for (int i = 0; i < QUEUED; i++) {
+        l[i] = (struct listening){.set = all};
+        start(listens_for_10ms, &l[i]);
+        if (i == 0)
+            settle();
+        EXPECT_EQ(raise(SIGRTMIN + i), 0);
+    }
+    EXPECT(!l[0].done && !l[1].done);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    for (int i = 0; i < QUEUED; i++)
+        EXPECT_EQ(l[i].result, SIGRTMIN + i);
+    return 0;
+}
+
+static void one_that_was_given_stays_given(void **state)
+{
+    (void)state;
+    check_queued(given_and_not_run_yet);
+}
+
 /* ---- refusals ---- */
 
 static int refusals(void *arg)
@@ -724,6 +821,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R5_one_that_was_cancelled_is_given_no_signal),
     PX_TEST(in_a_fired_scope_a_pending_signal_is_not_taken),
     PX_TEST(a_signal_is_delivered_or_still_pending),
+    PX_TEST(of_several_pending_each_waiter_takes_one_in_order),
+    PX_TEST(one_that_was_given_stays_given),
     PX_TEST(a_NULL_set_is_EINVAL_on_a_fiber_and_off),
     PX_TEST(off_a_fiber_it_never_waits),
     PX_TEST(without_descriptors_it_is_EMFILE_and_nothing_is_lost),
