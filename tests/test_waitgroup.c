@@ -736,6 +736,22 @@ IN_RUN(a_go_that_would_overflow_or_is_below_zero_starts_nothing)
     EXPECT_WG(&wg, "-2:");
 }
 
+IN_RUN(go_brings_a_count_of_minus_1_to_zero_and_none_below)
+{
+    static px_nsec nap = PX_MSEC;
+
+    fresh(0);
+    EXPECT_CODE(px_waitgroup_done(&wg), PX_ENEGATIVE);
+    EXPECT_EQ(px_waitgroup_go(&wg, say_and_sleep, &nap), 0);
+    EXPECT_LOG("1 runs on a count of 0; ");
+    EXPECT_EQ(px_waitgroup_wait(&wg), 0);
+    EXPECT_EQ(px_sleep(2 * PX_MSEC), 0);
+    EXPECT_WG(&wg, "-1:"); /* its report is one too many, as before */
+    EXPECT_CODE(px_waitgroup_add(&wg, -1), PX_ENEGATIVE);
+    EXPECT_CODE(px_waitgroup_go(&wg, say_and_sleep, &nap), PX_ENEGATIVE);
+    EXPECT_WG(&wg, "-2:");
+}
+
 IN_RUN(go_works_in_a_fired_scope)
 {
     static px_nsec nap = PX_MSEC;
@@ -929,6 +945,7 @@ static const struct CMUnitTest waitgroup_tests[] = {
     PX_TEST(a_go_that_cannot_spawn_puts_the_count_back),
     PX_TEST(a_go_off_a_fiber_or_of_nothing_is_refused),
     PX_TEST(a_go_that_would_overflow_or_is_below_zero_starts_nothing),
+    PX_TEST(go_brings_a_count_of_minus_1_to_zero_and_none_below),
     PX_TEST(go_works_in_a_fired_scope),
     PX_TEST(S_wg_29_the_squares_came_back_1_4_9_16),
     PX_TEST(S_wg_32_33_1_ok_2_ok_3_failed_4_ok_and_the_count_is_back_to_0),
