@@ -238,11 +238,98 @@ static void R116_only_without_a_timer_the_wait_is_endless(void **state)
     by_the_real_clock(waits_without_a_timer);
 }
 
+/* ---- slack ---- */
+
+#define HOUR (60 * PX_MINUTE)
+static px_nsec near[] = {HOUR, HOUR + PX_MINUTE};
+
+/* Nobody sleeps it out, and a minute more or less is no hold-up. */
+static int waits_beside_near_timers(void *arg)
+{
+    px_nsec *longest = arg;
+    px_fiber *first = start_handle(sleeps, &near[0]);
+    px_fiber *second = start_handle(sleeps, &near[1]);
+
+    begin_to_count();
+    EXPECT_EQ(px_offload(pauses, NULL), 0);
+    EXPECT(blocking_waits(longest) >= 1);
+    EXPECT_EQ(px_cancel_and_await(first, NULL), 0);
+    EXPECT_EQ(px_cancel_and_await(second, NULL), 0);
+    return 0;
+}
+
+static px_nsec asked_with_slack(px_nsec slack)
+{
+    px_run_options options = {.timer_slack = slack};
+    px_nsec longest = 0;
+
+    assert_int_equal(
+        run_fibers_with(options, 1, waits_beside_near_timers, &longest), 0);
+    assert_log("");
+    return longest;
+}
+
+static void with_slack_a_wait_goes_on_to_the_later_of_near_timers(void **state)
+{
+    (void)state;
+    assert_true(asked_with_slack(0) <= near[0]);
+    assert_true(asked_with_slack(5 * PX_MINUTE) > near[1]);
+    assert_true(asked_with_slack(5 * PX_MINUTE) <= near[0] + 5 * PX_MINUTE);
+}
+
+static int sleeps_until(void *arg)
+{
+    px_nsec until = *(px_nsec *)arg;
+
+    EXPECT_EQ(px_sleep_until(until), 0);
+    EXPECT(px_now() >= until);
+    return 0;
+}
+
+static int times_out_at(void *arg)
+{
+    px_nsec until = *(px_nsec *)arg;
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter_until(&scope, until), 0);
+    EXPECT_EQ(px_sleep(PX_FOREVER), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    EXPECT(px_now() >= until);
+    return 0;
+}
+
+/* The one wait ends after both; and if there was a hold-up, even none. */
+static int share_a_wait(void *arg UNUSED)
+{
+    px_nsec first = px_now() + 10 * PX_MSEC, second = first + 2 * PX_MSEC;
+    px_nsec third = second + PX_MSEC, longest;
+    px_fiber *fibers[] = {start_handle(sleeps_until, &second),
+                          start_handle(times_out_at, &third),
+                          start_handle(sleeps_until, &first)};
+
+    begin_to_count();
+    EXPECT_EQ(px_await_all(fibers, 3, NULL), 0);
+    EXPECT(blocking_waits(&longest) <= 1);
+    return 0;
+}
+
+static void near_timers_share_a_wake_up_and_none_is_early(void **state)
+{
+    px_run_options options = {.timer_slack = 5 * PX_MSEC};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(run_fibers_with(options, 1, share_a_wait, NULL), 0);
+    assert_log("");
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(R116_a_wait_is_no_longer_than_the_timer_and_never_spins),
     PX_TEST(R116_a_timer_that_is_due_is_not_waited_for),
     PX_TEST(R116_a_wait_too_long_for_the_system_is_cut),
     PX_TEST(R116_only_without_a_timer_the_wait_is_endless),
+    PX_TEST(with_slack_a_wait_goes_on_to_the_later_of_near_timers),
+    PX_TEST(near_timers_share_a_wake_up_and_none_is_early),
 };
 
 PX_TEST_MAIN(tests)
