@@ -310,10 +310,12 @@ static void an_overflow_beside_ended_fibers_names_the_right_one(void **state)
                     80 * KIB);
 }
 
+static size_t frame_size = 100 * KIB;
+
 /* Only its lowest byte is written: without probes, that is beyond the guard. */
 static int allocate_a_large_frame(void *arg)
 {
-    volatile size_t size = 100 * KIB;
+    volatile size_t size = frame_size;
     volatile char *room = __builtin_alloca(size);
 
     room[0] = 1;
@@ -356,6 +358,92 @@ static void R144_a_frame_with_probes_does_not_jump_the_guard(void **state)
 #endif
     expect_signal(SIGSEGV, probe_a_large_frame, NULL);
     expect_overflow("fiber 3 ", 56 * KIB, 80 * KIB);
+}
+
+/* --- The neighbours ------------------------------------------------------- */
+
+enum { NEIGHBOURS = 8, PATTERN = 0xa5 };
+#define LENT (192 * KIB) /* of each one's stack */
+
+static char *lent; /* memory that is shared with the child */
+static px_sem go, never;
+
+/* Put shared pages in place of those of its frame, and fill them: the parent
+ * sees what became of this stack when the process is dead. */
+static int lend_a_stack(void *shared)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *room = __builtin_alloca(LENT + page);
+    char *at = (char *)(((uintptr_t)room + page - 1) / page * page);
+
+    if (mremap(shared, LENT, LENT, MREMAP_MAYMOVE | MREMAP_FIXED, at) != at)
+        _exit(2);
+    memset(at, PATTERN, LENT);
+    return px_sem_down(&never);
+}
+
+static int overflow_when_told(void *fn)
+{
+    return px_sem_down(&go) || ((px_fn)(uintptr_t)fn)(NULL);
+}
+
+static int overflow_amid_lent_stacks(void *fn)
+{
+    px_fiber *fiber = NULL;
+
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        if (i == NEIGHBOURS / 2 && px_spawn(&fiber, overflow_when_told, fn))
+            return 1;
+        if (px_spawn(NULL, lend_a_stack, lent + i * LENT))
+            return 1;
+    }
+    return px_sem_up(&go) || px_await(fiber, NULL);
+}
+
+static void run_amid_lent_stacks(void *fn)
+{
+    px_run_options options = {.stack_size = 320 * KIB, .guard_size = PROBES};
+
+    _exit(px_run_with(&options, overflow_amid_lent_stacks, fn) == 0 ? 0 : 1);
+}
+
+static size_t bytes_that_differ(void)
+{
+    size_t differ = 0;
+
+    for (size_t i = 0; i < NEIGHBOURS * LENT; i++)
+        differ += (unsigned char)lent[i] != PATTERN;
+    return differ;
+}
+
+static void try_amid_lent_stacks(px_fn fn)
+{
+    int status;
+
+    lent = mmap(NULL, NEIGHBOURS * LENT, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(lent != MAP_FAILED);
+    status = status_of(run_amid_lent_stacks, (void *)(uintptr_t)fn);
+    assert_int_equal(bytes_that_differ(), 0);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGSEGV);
+    expect_overflow("fiber 5 ", 312 * KIB, 384 * KIB);
+    assert_int_equal(munmap(lent, NEIGHBOURS * LENT), 0);
+}
+
+static void R144_an_overflow_touches_no_neighbour(void **state)
+{
+    (void)state;
+    if (has_shadow()) {
+        print_message("skipped: the tool keeps books on these stacks\n");
+        skip();
+    }
+    try_amid_lent_stacks(overflow);
+#ifdef PX_PROBES_STACK
+    frame_size = 400 * KIB;
+    try_amid_lent_stacks(allocate_a_large_frame);
+    frame_size = 100 * KIB;
+#endif
 }
 
 static char *volatile frame;
@@ -829,6 +917,7 @@ static void a_fault_that_was_ignored_is_not(void **state)
 static const struct CMUnitTest tests[] = {
     PX_TEST(R144_an_overflow_names_the_fiber_its_size_and_the_option),
     PX_TEST(R144_a_frame_with_probes_does_not_jump_the_guard),
+    PX_TEST(R144_an_overflow_touches_no_neighbour),
     PX_TEST(mains_overflow_is_named_too),
     PX_TEST(an_overflow_among_others_names_the_right_one),
     PX_TEST(an_overflow_on_another_thread_is_named_too),
