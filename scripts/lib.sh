@@ -23,6 +23,19 @@ fail() {
     exit 1
 }
 
+# check_regex REGEX: grep takes it for an extended one, or we end.
+check_regex() {
+    local status=0
+
+    grep -qE -- "$1" <<<. 2>/dev/null || status=$?
+    if [ "$status" = 2 ]; then fail "'$1' is no regular expression."; fi
+}
+
+# is_count WORD: a whole number from 1 on.
+is_count() {
+    [[ $1 =~ ^[1-9][0-9]{0,8}$ ]]
+}
+
 # show_end FILE [LINES]: the end of a log, after something went wrong.
 show_end() {
     printf -- '--- the end of %s ---\n' "${1#"$top"/}" >&2
