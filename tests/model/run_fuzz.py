@@ -4,7 +4,7 @@
 
 Several processes share the time, and what they find new: that goes to a folder
 of the build, not to the sources; an input that fails is left there, too, and
-printed.
+printed. There are no more of them than seconds: libFuzzer takes 0 for no end.
 """
 
 import argparse
@@ -24,6 +24,15 @@ def main():
                         help="of all processes together")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
+    for name in "seconds", "jobs":
+        if getattr(args, name) < 1:
+            parser.error(f"argument --{name}: {getattr(args, name)} is less "
+                         "than 1")
+    if not os.access(args.fuzz, os.X_OK) or not args.fuzz.is_file():
+        parser.error(f"there is no fuzzer {args.fuzz}")
+    if not args.corpus.is_dir() or not any(args.corpus.iterdir()):
+        parser.error(f"there is no corpus {args.corpus}")
+    args.jobs = min(args.jobs, args.seconds)
     args.work.mkdir(parents=True, exist_ok=True)
     jobs = [subprocess.Popen(
         [args.fuzz, f"-max_total_time={args.seconds // args.jobs}",
@@ -43,7 +52,7 @@ def main():
             wrong = 1
             print("\n".join(lines[-40:]))
     print(f"{runs} runs by {args.jobs} processes in {args.seconds} s together")
-    return wrong
+    return 1 if wrong or not runs else 0
 
 
 if __name__ == "__main__":
