@@ -7,7 +7,11 @@ find it in its first lines. It is applied to a copy of the sources and compiled,
 and `model` is linked with it: a random and an exhaustive search must both fail.
 Neither may without a mutant. A patch that does not apply any more is an error.
 
-    run.py --source DIR --model DIR --cc CC [--jobs N] [NAME ...]
+    run.py --source DIR --sources FILE,FILE... [--model DIR] [--cc CC]
+           [--jobs N] [NAME ...]
+
+NAME is a patch's, without its ending; all of them without one. 1: some are not
+found; 2: that cannot be asked for.
 """
 
 import argparse
@@ -132,11 +136,19 @@ def main():
     parser.add_argument("--model", type=Path, default=HERE.parent / "model")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("names", nargs="*")
+    parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
+    if args.jobs < 1:
+        parser.error(f"argument --jobs: {args.jobs} is less than 1")
     patches = sorted(HERE.glob("*.patch"))
     if args.names:
-        patches = [HERE / f"{name}.patch" for name in args.names]
+        known = {patch.stem for patch in patches}
+        unknown = [name for name in args.names if name not in known]
+        for name in unknown:
+            print(f"no such mutant: {name}", file=sys.stderr)
+        if unknown:
+            return 2
+        patches = [patch for patch in patches if patch.stem in args.names]
 
     with tempfile.TemporaryDirectory() as work, \
             concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
