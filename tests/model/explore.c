@@ -125,7 +125,8 @@ size_t choose(struct chooser *chooser, size_t n, const int *who,
     if (at < chooser->length &&
         (chooser->mode == CHOOSE_ALL || chooser->mode == CHOOSE_GIVEN)) {
         chooser->at++;
-        return chooser->path[at] % n;
+        /* Kept: a failure prints what was chosen, whatever was given. */
+        return chooser->path[at] = (uint8_t)(chooser->path[at] % n);
     }
     if (chooser->mode == CHOOSE_ALL && chooser->prune &&
         note_state(chooser, state())) {

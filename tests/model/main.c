@@ -8,12 +8,9 @@
  *     model --replay PROGRAM CHOICES       as a failure has printed them
  *     model --traces                       a hash of what each suite does
  *
- * `model --help` says what else there is.
+ * `model --help` says what else there is (arguments.c).
  */
-#include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,109 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "world.h"
 
-enum { LETTERS = 7, LENGTH = 32 };
-
-/* As many numbers of programs as 64 bits hold: 7 to the power of 22. */
-enum { LETTERS_MOST = 22, THREADS_MOST = 64 };
-
-/* A choice is a character from '0' on, as fail() prints it: so many ways there
- * are at most. */
-enum { WAYS_MOST = REF_ALL + 3 };
-
-/* Seven calls for the exhaustive search; all there are for the random one. */
-static const struct suite {
-    const char *name;
-    const char *begin; /* of a program */
-    const char *calls[LETTERS];
-    const char *random;
-} suites[] = {
-    {"sem",
-     "1",
-     {"d1", "d2", "t1", "u1", "u2", "D1", "c1"},
-     "d0 d1 d1 d2 d3 D1 D2 t0 t1 t2 u0 u1 u1 u2 u3 w0 w0 a1 a-1 a-2 r1 r2 c1 "
-     "C1 e1 e2 e9 x0 x0 s0 z1 y0 p0"},
-    {"sem_limit",
-     "b2",
-     {"d1", "d3", "u1", "l1", "l3", "k0", "D1"},
-     "d1 d1 d2 d3 D1 D2 t1 t2 u1 u1 u2 w0 a1 a-1 l0 l1 l2 l3 l4 r1 k0 c1 C1 e1 "
-     "e2 x0 s0 z1 y0"},
-    {"sem_available",
-     "0",
-     {"d1", "d2", "w0", "u1", "D1", "r1", "k0"},
-     "d1 d2 w0 w0 w0 u1 u2 a1 a-1 D1 r1 r2 k0 e1 x0 c1 C1 z1"},
-    {"mutex",
-     "0",
-     {"L0", "T0", "U0", "M1", "z1", "c1", "e1"},
-     "L0 L0 T0 U0 U0 U0 M1 M2 z1 z2 c1 C1 e1 e2 e9 x0 s0 y0 p0"},
-    {"waitgroup",
-     "0",
-     {"A1", "N0", "W0", "V1", "A2", "c1", "A-2"},
-     "A1 A1 A2 A3 N0 N0 A-1 A-2 A0 W0 W0 V1 V2 c1 C1 e1 e2 x0 s0 z1 y0 p0"},
-    {"scope",
-     "0",
-     {"e0", "e1", "x0", "s0", "O1", "S2", "z1"},
-     "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 S1 S2 "
-     "y0 p0 d1 u1"},
-    {"group",
-     "1",
-     {"g0", "G1", "G2", "q0", "i1", "h1", "c1"},
-     "g0 g0 G0 G1 G1 G2 G3 G4 G5 q0 q0 i1 i2 h0 h1 c1 C1 O1 e1 e2 e9 x0 s0 z1 "
-     "d1 u1 y0"},
-    {"group_limit",
-     "1/g0,i1/",
-     {"G1", "G6", "q0", "I2", "h1", "c1", "s0"},
-     "g0 g0 i1 i1 i2 G0 G1 G1 G2 G4 G5 G6 q0 I1 I2 h1 c1 s0 e1 x0 z1"},
-    {"descriptor",
-     "0",
-     {"f0", "F0", "v0", "X0", "Y0", "e1", "c1"},
-     "f0 f0 f0 F0 F0 v0 X0 Y0 e1 e2 x0 c1 C1 s0 z1 y0"},
-    {"offload",
-     "0",
-     {"o0", "o0", "j1", "j0", "e1", "c1", "s0"},
-     "o0 o0 o0 j1 j1 j2 j3 e1 e2 x0 c1 C1 s0 z1 y0"},
-    {"sem_mutex",
-     "1",
-     {"d1", "u1", "L0", "U0", "M1", "D1", "c1"},
-     "d1 d2 u1 u2 L0 U0 M1 M2 D1 c1 C1 e1 e2 x0 s0 z1 y0 T0 t1"},
-    {"waitgroup_scope",
-     "0",
-     {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
-     "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 O1 c1 z1"},
-    {"all",
-     "1",
-     {"d1", "u1", "g0", "G3", "q0", "e1", "c1"},
-     "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
-     "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 S1 y0 p0 g0 G1 G2 G3 G4 q0 h1 i1"},
-    {"await",
-     "0",
-     {"b0", "B2", "J0", "K1", "P0", "H0", "m1"},
-     "b0 b1 b1 b2 b3 b4 b5 b6 b7 B0 B1 B1 B2 B5 B6 E1 E2 E4 E5 J0 J0 J0 J1 J1 "
-     "J2 J10 J11 J20 J30 J40 K0 K1 K11 P0 P0 P1 P10 P20 Q0 Q1 H0 H1 H11 H20 "
-     "H30 m0 m1 m20 R0 R1 R10 R20 c1 C1 e1 x0 s0 z1 u1 g0 q0"},
-    {"await_all",
-     "0",
-     {"b0", "B2", "P0", "P1", "P20", "c1", "R0"},
-     "b0 b1 b2 b4 b6 b7 B0 B1 B1 B2 B3 B6 P0 P0 P1 P2 P10 P11 P20 P21 P30 P31 "
-     "P40 Q0 Q0 Q1 Q11 Q20 Q31 R0 R1 R20 R40 J0 J1 J10 K1 m0 H1 c1 C1 e1 e2 x0 "
-     "s0 u1 z1 y0"},
-    {"post",
-     "0",
-     {"Z0", "Z2", "d1", "u1", "D1", "c1", "k0"},
-     "Z0 Z1 Z1 Z2 Z3 Z4 Z5 Z7 b0 b1 B1 J0 J1 m0 o0 j1 j1 c1 e1 x0 d1 u1 u1 z1 "
-     "y0 L0 U0"},
-};
-
-static struct {
-    const struct suite *suite;
-    enum { NOTHING, ALL, SAMPLE, RANDOM, REPLAY, TRACES } what;
-    int fibers, calls;
-    uint64_t amount, seed, seconds;
-    bool plain, as_it_is;
-    int threads;
-    const char *program, *choices;
-} options = {.seed = 1, .threads = 2};
+enum { LENGTH = 32 }; /* of a random program */
 
 static struct chooser chooser;
 
@@ -133,25 +31,6 @@ static struct chooser chooser;
 static struct {
     uint64_t seed;
 } * shared;
-
-static const size_t suites_count = sizeof(suites) / sizeof(suites[0]);
-
-/* What cannot be done as it was asked for is not begun: one line, and 2. */
-static _Noreturn void refuse(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
-
-static _Noreturn void refuse(const char *format, ...)
-{
-    va_list arguments;
-
-    (void)fflush(stdout);
-    (void)fprintf(stderr, "model: ");
-    va_start(arguments, format);
-    (void)vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    (void)fprintf(stderr, "\n");
-    _exit(2);
-}
 
 static struct call call_of(const char *text)
 {
@@ -277,22 +156,6 @@ static void play_random(void)
 
 static size_t given; /* how many choices */
 
-/* Which of the ways play_pick has gone: the fibers but the driver, then what
- * can be done instead, as play.c counts them. */
-static size_t way_gone(px_loop *loop, px_fiber *const *ready, size_t n,
-                       size_t picked)
-{
-    size_t way = 0;
-
-    for (size_t i = 0; i < n && i < picked; i++)
-        way += ready[i] != world.driver;
-    if (picked > n + PX_SEAM_TIME)
-        way += !px__heap_is_empty(&loop->timers);
-    if (picked > n + PX_SEAM_POLL)
-        way += ref_fd_reports(&world.ref);
-    return way;
-}
-
 /* The chooser takes what is given modulo the ways, as the fuzzer needs it; what
  * somebody has typed is wrong there. */
 static size_t pick_given(px_loop *loop, px_fiber *const *ready, size_t n)
@@ -300,7 +163,7 @@ static size_t pick_given(px_loop *loop, px_fiber *const *ready, size_t n)
     size_t at = chooser.at, picked = play_pick(loop, ready, n);
 
     if (chooser.at > at && at < given &&
-        way_gone(loop, ready, n, picked) != chooser.path[at])
+        chooser.path[at] != options.choices[at] - '0')
         refuse("--replay: choice %zu, '%c': there are not so many ways to go "
                "on",
                at + 1, options.choices[at]);
@@ -408,7 +271,8 @@ static void watch(void)
 /* False in a process that another one looks after: that one says it, once. */
 static bool says_commit = true;
 
-/* As git names it now; nothing where there is no git, or no checkout. */
+/* As git names it now; nothing where there is no git, or no checkout, which may
+ * belong to another user. */
 static void say_commit(void)
 {
 #if defined(PX_MODEL_SOURCE)
@@ -417,7 +281,9 @@ static void say_commit(void)
 
     if (chdir(PX_MODEL_SOURCE) != 0)
         return;
-    git = popen("git describe --always --dirty 2>/dev/null", "r");
+    git = popen("git -c safe.directory=\"$PWD\" describe --always --dirty "
+                "2>/dev/null",
+                "r");
     if (!git)
         return;
     if (fgets(line, sizeof(line), git))
@@ -545,261 +411,11 @@ static int supervise(void)
     return 1;
 }
 
-/* -- the arguments -- */
-
-static _Noreturn void help(void)
-{
-    (void)printf(
-        "model --suite NAME --all FxC | --sample FxC N | --random N [OPTION "
-        "...]\n"
-        "model --replay PROGRAM CHOICES [--threads N]\n"
-        "model --traces\n"
-        "\n"
-        "Plays programs by the library and by its model, and says where they\n"
-        "differ: then it ends with 1.\n"
-        "\n"
-        "  --suite NAME       the calls that programs are made of: one of\n"
-        "                    ");
-    for (size_t s = 0; s < suites_count; s++)
-        (void)printf("%s %s", s % 5 == 0 && s ? "\n                    " : "",
-                     suites[s].name);
-    (void)printf(
-        "\n"
-        "  --all FxC          every program of F fibers with C calls each, by\n"
-        "                     every schedule\n"
-        "  --sample FxC N     about N of them, spread evenly\n"
-        "  --random N         random programs, until N calls were made\n"
-        "  --replay PROGRAM CHOICES\n"
-        "                     what a failure has printed, call by call\n"
-        "  --traces           a hash of what each suite does\n"
-        "  --seed N           of the first program of --random, and the first\n"
-        "                     that --sample plays (1)\n"
-        "  --seconds N        --random ends after so many\n"
-        "  --as-it-is         what fails by --random is not made smaller\n"
-        "  --plain            --all and --sample: states that were seen are\n"
-        "                     not left out\n"
-        "  --threads N        for what is offloaded (2); a schedule by one\n"
-        "                     thread is to be played again by one\n"
-        "  --help             this\n");
-    exit(0);
-}
-
-/* Digits alone: no sign, no exponent, nothing behind them. */
-static uint64_t number(const char *option, const char *text, uint64_t least,
-                       uint64_t most)
-{
-    uint64_t n;
-    char *end;
-
-    errno = 0;
-    n = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno == ERANGE || n < least ||
-        n > most)
-        refuse("%s: '%s' is no whole number from %" PRIu64 " to %" PRIu64,
-               option, text, least, most);
-    return n;
-}
-
-static void size_of_programs(const char *option, const char *text)
-{
-    char *end;
-    long fibers, calls = 0;
-
-    errno = 0;
-    fibers = strtol(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && end[0] == 'x' && end[1] >= '0' &&
-        end[1] <= '9')
-        calls = strtol(end + 1, &end, 10);
-    if (*end || errno == ERANGE || fibers < 1 || fibers > REF_FIBERS ||
-        calls < 1 || calls > LETTERS_MOST / fibers)
-        refuse("%s: '%s' is no size, such as 2x3: 1 to %d fibers, each with as "
-               "many calls, at most %d in all",
-               option, text, REF_FIBERS, LETTERS_MOST);
-    options.fibers = (int)fibers;
-    options.calls = (int)calls;
-}
-
-static const struct suite *suite_by_name(const char *name)
-{
-    char names[256];
-    size_t at = 0;
-
-    for (size_t s = 0; s < suites_count; s++) {
-        if (strcmp(suites[s].name, name) == 0)
-            return &suites[s];
-        at += (size_t)snprintf(names + at, sizeof(names) - at, " %s",
-                               suites[s].name);
-    }
-    refuse("--suite: there is no suite '%s'; there are:%s", name, names);
-}
-
-/* What perform() knows, and what each takes: a fiber is named by how much
- * further on it is. */
-static bool is_call(char what, long n)
-{
-    long least = INT8_MIN, most = INT8_MAX;
-
-    if (!what ||
-        !strchr("dDtwualkrLMTUANWVexsCOczSypgGqhiIfFvXYojbBEZJKPQHmR", what))
-        return false;
-    if (strchr("rCOch", what))
-        least = -1;
-    if (strchr("JKPQHmR", what))
-        least = 0;
-    if (what == 'd') /* who still waits in the end is given so many */
-        most = 50;
-    return n >= least && n <= most;
-}
-
-/* A program as it is printed: play.h. */
-static void check_program(const char *text)
-{
-    const char *at = text + (*text == 'b');
-    struct program program;
-    bool calls = false;
-    char *end = NULL;
-    long permits;
-
-    permits = strtol(at, &end, 10);
-    if (*at < '0' || *at > '9' || permits > INT8_MAX)
-        refuse("--replay: program '%s': begins with no number of permits, 0 to "
-               "%d",
-               text, INT8_MAX);
-    for (at = end; *at;) {
-        if (*at++ != '/')
-            refuse("--replay: program '%s': '/' belongs before '%s'", text,
-                   at - 1);
-        while (*at && *at != '/') {
-            char what = *at;
-            bool digits =
-                at[1 + (at[1] == '-')] >= '0' && at[1 + (at[1] == '-')] <= '9';
-            long n = digits ? strtol(at + 1, &end, 10) : 0;
-
-            if (!digits || !is_call(what, n))
-                refuse("--replay: program '%s': no call, a letter and its "
-                       "number, at '%s'",
-                       text, at);
-            calls = true;
-            at = end;
-            if (*at == ',' && at[1] && at[1] != '/')
-                at++;
-            else if (*at && *at != '/')
-                refuse("--replay: program '%s': no ',' and call at '%s'", text,
-                       at);
-        }
-    }
-    if (!calls)
-        refuse("--replay: program '%s' makes no call", text);
-    if (!program_parse(&program, text))
-        refuse("--replay: program '%s': more than %d fibers, or than %d calls "
-               "of one",
-               text, REF_FIBERS, CALLS_MOST - 1);
-}
-
-static void check_choices(const char *text)
-{
-    if (strlen(text) > PATH_MOST)
-        refuse("--replay: more than %d choices", PATH_MOST);
-    for (const char *c = text; *c; c++) {
-        if (*c < '0' || *c >= '0' + WAYS_MOST)
-            refuse("--replay: choices '%s': '%c' is none: they are 0 to 9, and "
-                   "those behind 9 up to %c",
-                   text, *c, '0' + WAYS_MOST - 1);
-    }
-}
-
-/* What is asked for, once. */
-static void ask_for(const char *option, int what)
-{
-    if (options.what)
-        refuse("%s: that is a second thing to do", option);
-    options.what = what;
-}
-
-/* How many words follow an option; -1: there is no such. */
-static int words_of(const char *option)
-{
-    static const struct {
-        const char *name;
-        int words;
-    } known[] = {
-        {"--suite", 1},   {"--all", 1},      {"--sample", 2}, {"--random", 1},
-        {"--replay", 2},  {"--traces", 0},   {"--seed", 1},   {"--seconds", 1},
-        {"--threads", 1}, {"--as-it-is", 0}, {"--plain", 0},  {"--help", 0},
-    };
-
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strcmp(known[i].name, option) == 0)
-            return known[i].words;
-    }
-    return -1;
-}
-
-static void take(const char *option, char **words)
-{
-    if (strcmp(option, "--suite") == 0) {
-        options.suite = suite_by_name(words[0]);
-    } else if (strcmp(option, "--all") == 0) {
-        ask_for(option, ALL);
-        size_of_programs(option, words[0]);
-    } else if (strcmp(option, "--sample") == 0) {
-        ask_for(option, SAMPLE);
-        size_of_programs(option, words[0]);
-        options.amount = number(option, words[1], 1, UINT64_MAX);
-    } else if (strcmp(option, "--random") == 0) {
-        ask_for(option, RANDOM);
-        options.amount = number(option, words[0], 1, UINT64_MAX);
-    } else if (strcmp(option, "--replay") == 0) {
-        ask_for(option, REPLAY);
-        check_program(words[0]);
-        check_choices(words[1]);
-        options.program = words[0];
-        options.choices = words[1];
-    } else if (strcmp(option, "--seed") == 0) {
-        options.seed = number(option, words[0], 0, UINT64_MAX);
-    } else if (strcmp(option, "--seconds") == 0) {
-        options.seconds = number(option, words[0], 1, INT32_MAX);
-    } else if (strcmp(option, "--threads") == 0) {
-        options.threads = (int)number(option, words[0], 1, THREADS_MOST);
-    } else if (strcmp(option, "--traces") == 0) {
-        ask_for(option, TRACES);
-    } else if (strcmp(option, "--plain") == 0) {
-        options.plain = true;
-    } else if (strcmp(option, "--as-it-is") == 0) {
-        options.as_it_is = true;
-    } else {
-        help();
-    }
-}
-
-static void parse(int argc, char **argv)
-{
-    int words;
-
-    for (int i = 1; i < argc; i += 1 + words) {
-        words = words_of(argv[i]);
-        if (words < 0)
-            refuse("there is no option '%s'; --help says what there is",
-                   argv[i]);
-        if (words > argc - i - 1)
-            refuse("%s: needs %d word%s behind it; --help says which", argv[i],
-                   words, words == 1 ? "" : "s");
-        take(argv[i], &argv[i + 1]);
-    }
-    if (options.what == NOTHING)
-        refuse("%s%s: what is to be done? --all, --sample, --random, --replay "
-               "or --traces; --help says more",
-               options.suite ? "--suite " : "no arguments",
-               options.suite ? options.suite->name : "");
-    if (!options.suite && options.what < REPLAY)
-        refuse("--all, --sample and --random need a --suite");
-}
-
 int main(int argc, char **argv)
 {
     int code;
 
-    parse(argc, argv);
+    parse_arguments(argc, argv);
     (void)at_quick_exit(on_failure);
     if (options.what == RANDOM)
         return supervise();
