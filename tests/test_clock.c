@@ -426,7 +426,7 @@ static void R76_signals_neither_cut_nor_stretch_a_wait(void **state)
     static const struct itimerval never = {{0, 0}, {0, 0}};
     struct sigaction action;
     struct sigaction before;
-    int value;
+    int value, tries = 20; /* held up, a process hears of one of many */
 
     (void)state;
     memset(&action, 0, sizeof(action));
@@ -434,7 +434,9 @@ static void R76_signals_neither_cut_nor_stretch_a_wait(void **state)
     signals = 0;
     assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
     assert_int_equal(setitimer(ITIMER_REAL, &every_ms, NULL), 0);
-    value = run_really(sleep_amid_signals, NULL);
+    do {
+        value = run_really(sleep_amid_signals, NULL);
+    } while (value == 0 && signals <= 5 && --tries > 0);
     assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
     action.sa_handler = SIG_IGN; /* forgets one that is still pending */
     assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);

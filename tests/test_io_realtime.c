@@ -414,12 +414,14 @@ static void check_in_the_rain(px_run_options options, px_fn body)
     int interval = scaled(1000, 5000); /* us */
     struct itimerval rain = {{0, interval}, {0, interval}};
     struct itimerval dry = {{0, 0}, {0, 0}};
-    int result;
+    int result, tries = 20; /* a process that is held up hears of one of many */
 
     drops = 0;
     assert_int_equal(sigaction(SIGALRM, &handler, &before), 0);
     assert_int_equal(setitimer(ITIMER_REAL, &rain, NULL), 0);
-    result = run_fibers_with(options, 1, body, NULL);
+    do {
+        result = run_fibers_with(options, 1, body, NULL);
+    } while (result == 0 && drops <= 5 && --tries > 0);
     assert_int_equal(setitimer(ITIMER_REAL, &dry, NULL), 0);
     (void)signal(SIGALRM, SIG_IGN); /* a last drop may be on its way */
     assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
@@ -592,12 +594,6 @@ static int works_and_ends_slowly(void *arg)
     return pthread_setspecific(pool_thread, &worked) ? -1 : works_20ms(arg);
 }
 
-static int offloads(void *arg)
-{
-    (void)arg;
-    return px_offload(works_20ms, NULL) == 3 ? 0 : -1;
-}
-
 static int offloads_slowly(void *arg)
 {
     return px_offload(works_and_ends_slowly, arg) == 3 ? 0 : -1;
@@ -606,6 +602,9 @@ static int offloads_slowly(void *arg)
 static int ends_in_the_rain(void *arg)
 {
     (void)arg;
+    atomic_store(&worked, 0);
+    atomic_store(&begun_threads, 0);
+    atomic_store(&ended_threads, 0);
     for (int i = 0; i < 4; i++)
         start(offloads_slowly, NULL);
     return 0; /* the run waits for the four, then joins the pool */
@@ -615,9 +614,6 @@ static void R121_the_pool_is_joined_whatever_signals_come(void **state)
 {
     (void)state;
     assert_int_equal(pthread_key_create(&pool_thread, ends_slowly), 0);
-    atomic_store(&worked, 0);
-    atomic_store(&begun_threads, 0);
-    atomic_store(&ended_threads, 0);
     check_in_the_rain((px_run_options){.offload_threads = 2}, ends_in_the_rain);
     assert_int_equal(atomic_load(&worked), 4);
     assert_true(atomic_load(&begun_threads) > 0);
@@ -696,6 +692,7 @@ static int queued_and_started(void *arg)
     px_fiber *fiber;
     px_scope scope;
     struct watcher watcher = {&gate, &scope};
+    px_nsec began;
 
     (void)arg;
     atomic_init(&gate.started, 0);
@@ -704,9 +701,10 @@ static int queued_and_started(void *arg)
     wait_until_started(&gate, 1);
 
     /* Still queued: taken back in time, and never run. */
+    began = wall();
     EXPECT_EQ(px_with_timeout(20 * PX_MSEC, offload_it, &queued), 0);
     EXPECT_EQ(queued.result, PX_ETIMEDOUT);
-    EXPECT(queued.took >= 20 * PX_MSEC);
+    EXPECT(wall() - began >= 20 * PX_MSEC);
     EXPECT_EQ(sem_post(&gate.open), 0);
     EXPECT_EQ(px_await(fiber, NULL), 0);
     EXPECT_EQ(started.result, 7);
@@ -736,38 +734,47 @@ R125_a_deadline_takes_back_a_queued_call_and_waits_for_a_started(void **state)
     assert_log("");
 }
 
-struct ticker {
-    bool stop;
-    int ticks;
-};
+enum { TICKS = 8 };
+static atomic_int ticked;
 
 static int ticks(void *arg)
 {
-    struct ticker *ticker = arg;
-
-    while (!ticker->stop) {
+    (void)arg;
+    while (atomic_load(&ticked) < TICKS) {
         EXPECT_EQ(px_sleep(5 * PX_MSEC), 0);
-        ticker->ticks++;
+        atomic_fetch_add(&ticked, 1);
     }
     return 0;
+}
+
+/* A loop that waits for one of these ticks too late. */
+static int works_until_it_has_ticked(void *arg)
+{
+    for (int i = 0; i < 500 && atomic_load(&ticked) < TICKS; i++)
+        pause_ms(1);
+    if (atomic_load(&ticked) < TICKS)
+        return -1;
+    return works_20ms(arg);
+}
+
+static int offloads_beside_ticks(void *arg)
+{
+    return px_offload(works_until_it_has_ticked, arg) == 3 ? 0 : -1;
 }
 
 static int ticks_beside_a_full_pool(void *arg)
 {
     enum { JOBS = 32 };
     px_fiber *fibers[JOBS];
-    struct ticker ticker = {.stop = false};
-    px_fiber *ticking = start_handle(ticks, &ticker);
     px_nsec began = wall();
 
     (void)arg;
     for (int i = 0; i < JOBS; i++)
-        fibers[i] = start_handle(offloads, NULL);
+        fibers[i] = start_handle(offloads_beside_ticks, NULL);
+    start(ticks, NULL);
     EXPECT_EQ(px_await_all(fibers, JOBS, NULL), 0);
     EXPECT(wall() - began >= JOBS / 4 * 20 * PX_MSEC);
-    ticker.stop = true;
-    EXPECT_EQ(px_await(ticking, NULL), 0);
-    EXPECT(ticker.ticks >= 8);
+    EXPECT_EQ(atomic_load(&ticked), TICKS);
     return 0;
 }
 
@@ -777,6 +784,7 @@ static void R127_a_full_pool_does_not_stop_the_loop(void **state)
 
     (void)state;
     atomic_store(&worked, 0);
+    atomic_store(&ticked, 0);
     assert_int_equal(
         run_fibers_with(four_threads, 1, ticks_beside_a_full_pool, NULL), 0);
     assert_int_equal(atomic_load(&worked), 32);
