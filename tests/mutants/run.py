@@ -158,9 +158,10 @@ def main():
         builder.link(none, Path(work) / "model")
         suites = {re.search(r"^suite: (\w+)$", patch.read_text(), re.M)[1]
                   for patch in patches}
-        wrong = [f"suite {suite} fails without a mutant" for suite in suites
-                 if fails(Path(work) / "model", "--suite", suite, "--random",
-                          RANDOM)]
+        sound = pool.map(lambda suite: not fails(
+            Path(work) / "model", "--suite", suite, "--random", RANDOM), suites)
+        wrong = [f"suite {suite} fails without a mutant"
+                 for suite, is_sound in zip(suites, sound) if not is_sound]
         for patch, what in zip(patches, pool.map(
                 lambda patch: judge(builder, patch), patches)):
             if what:
