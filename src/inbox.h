@@ -30,7 +30,7 @@ static inline bool px__inbox_pending(const px_loop *loop)
 
 static inline bool px__inbox_held(px_loop *loop)
 {
-    return atomic_load_explicit(&loop->holds, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&loop->holds, memory_order_acquire) > 0;
 }
 
 #endif

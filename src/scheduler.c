@@ -232,9 +232,10 @@ static void look_around(px_loop *loop)
         look_at_everything(loop);
 }
 
+/* Holds first: whoever gives the last one back has posted before that. */
 static bool can_still_wake(px_loop *loop)
 {
-    return is_watching(loop) || loop->offloads > 0 || px__inbox_held(loop);
+    return px__inbox_held(loop) || is_watching(loop) || loop->offloads > 0;
 }
 
 bool px__is_stalled(px_loop *loop)
@@ -276,6 +277,8 @@ static PX_COLD px_fiber *idle(px_loop *loop)
             break;
         if (loop->virtual && loop->io_waits > 0) {
             px__poller_wait(&loop->poller, loop, 0);
+            /* It has taken back the wake-up of what was pushed since. */
+            px__inbox_deliver(loop);
             fiber = pop(loop);
             if (fiber)
                 break;

@@ -28,6 +28,32 @@ static void begin_to_count(void)
     atomic_store(&blocks, false);
 }
 
+/* Somebody posts just before a look that takes no time. Found out: a wait that
+ * began before that was delivered; it ends at once, for the test has to. */
+static struct {
+    px_loop *loop; /* NULL: nobody does */
+    bool posted, delivered, waited_in_vain;
+} late;
+
+static int is_delivered(void *arg UNUSED)
+{
+    late.delivered = true;
+    return 0;
+}
+
+static bool posts_late(px_nsec time)
+{
+    if (!late.loop || late.delivered)
+        return false;
+    if (!late.posted && time == 0) {
+        late.posted = true;
+        EXPECT_EQ(px_post(late.loop, is_delivered, NULL), 0);
+    } else if (late.posted && time != 0) {
+        late.waited_in_vain = true;
+    }
+    return late.waited_in_vain;
+}
+
 static void ask(px_nsec time)
 {
     if (time > 0)
@@ -55,19 +81,26 @@ static px_nsec from_milliseconds(int timeout)
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
 {
     ask(from_milliseconds(timeout));
+    if (posts_late(from_milliseconds(timeout)))
+        timeout = 0;
     return __real_epoll_wait(fd, events, n, timeout);
 }
 
 int __wrap_poll(struct pollfd *set, nfds_t n, int timeout)
 {
-    if (n != 1 || timeout != 0) /* that is px_wait_fd() itself */
+    if (n != 1 || timeout != 0) { /* that is px_wait_fd() itself */
         ask(from_milliseconds(timeout));
+        if (posts_late(from_milliseconds(timeout)))
+            timeout = 0;
+    }
     return __real_poll(set, n, timeout);
 }
 
 int __wrap_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
                  const sigset_t *mask)
 {
+    static const struct timespec at_once;
+
     if (!timeout) {
         ask(ENDLESS);
     } else {
@@ -75,6 +108,9 @@ int __wrap_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
         EXPECT(timeout->tv_nsec >= 0 && timeout->tv_nsec < PX_SEC);
         ask(timeout->tv_sec * PX_SEC + timeout->tv_nsec);
     }
+    if (posts_late(timeout ? timeout->tv_sec * PX_SEC + timeout->tv_nsec
+                           : ENDLESS))
+        timeout = &at_once;
     return __real_ppoll(set, n, timeout, mask);
 }
 
@@ -323,6 +359,39 @@ static void near_timers_share_a_wake_up_and_none_is_early(void **state)
     assert_log("");
 }
 
+/* ---- a post that comes late ---- */
+
+static int is_posted_to(void *arg)
+{
+    px_fiber *watcher = start_handle(watches, arg);
+
+    late.loop = px_current_loop();
+    EXPECT_EQ(px_loop_hold(late.loop), 0);
+    for (int i = 0; i < 10 && !late.delivered; i++)
+        EXPECT_EQ(px_offload(pauses, NULL), 0);
+    EXPECT(late.posted);
+    EXPECT(late.delivered);
+    EXPECT(!late.waited_in_vain);
+    EXPECT_EQ(px_loop_unhold(late.loop), 0);
+    late.loop = NULL;
+    return px_cancel_and_await(watcher, NULL);
+}
+
+/* That look takes back the wake-up. */
+static void
+by_the_virtual_clock_a_post_beside_a_descriptor_is_not_lost(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(
+        run_fibers_with((px_run_options){0}, 0, is_posted_to, &ends[0]), 0);
+    assert_int_equal(close(ends[0]), 0);
+    assert_int_equal(close(ends[1]), 0);
+    assert_log("");
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(R116_a_wait_is_no_longer_than_the_timer_and_never_spins),
     PX_TEST(R116_a_timer_that_is_due_is_not_waited_for),
@@ -330,6 +399,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R116_only_without_a_timer_the_wait_is_endless),
     PX_TEST(with_slack_a_wait_goes_on_to_the_later_of_near_timers),
     PX_TEST(near_timers_share_a_wake_up_and_none_is_early),
+    PX_TEST(by_the_virtual_clock_a_post_beside_a_descriptor_is_not_lost),
 };
 
 PX_TEST_MAIN(tests)
