@@ -158,7 +158,7 @@ static void a_beginning_of_long_ago_is_given_up(void **state)
     assert_int_equal(clock.good, 0);
 }
 
-static bool is_interrupted;
+static bool is_interrupted, is_held_up; /* after its reading, or before */
 
 /* What the library calls instead (LINKER:--wrap). */
 px_nsec __real_px__clock_precise(void);
@@ -166,8 +166,11 @@ px_nsec __wrap_px__clock_precise(void);
 
 px_nsec __wrap_px__clock_precise(void)
 {
-    px_nsec time = __real_px__clock_precise();
+    px_nsec time;
 
+    if (is_held_up)
+        really_sleep(300 * PX_USEC);
+    time = __real_px__clock_precise();
     if (is_interrupted)
         really_sleep(100 * PX_USEC);
     return time;
@@ -191,6 +194,23 @@ static void a_reading_that_was_interrupted_is_not_kept(void **state)
     assert_true(time >= before);
     assert_true(time <= px__clock_precise());
     assert_memory_equal(&clock, &was, sizeof(clock));
+}
+
+/* Nor from one that tells the rate, before which there was none. */
+static void a_first_reading_that_was_interrupted_is_not_kept(void **state)
+{
+    struct px_quick_clock clock = {.count = 0};
+    px_nsec ahead;
+
+    (void)state;
+    (void)px__quick_clock(&clock);
+    require_counter(&clock);
+    really_sleep(400 * PX_MSEC); /* so that such a gap is a small one */
+    is_held_up = true;
+    (void)px__quick_clock_ask(&clock);
+    is_held_up = false;
+    ahead = px__quick_clock(&clock) - px__clock_precise();
+    assert_true(ahead < 50 * PX_USEC);
 }
 
 /* --- Whether there is a counter that may be trusted ----------------------- */
@@ -298,6 +318,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_beginning_that_is_not_past_is_given_up),
     PX_TEST(a_beginning_of_long_ago_is_given_up),
     PX_TEST(a_reading_that_was_interrupted_is_not_kept),
+    PX_TEST(a_first_reading_that_was_interrupted_is_not_kept),
 };
 
 PX_TEST_MAIN(tests)

@@ -115,6 +115,9 @@ px_nsec px__quick_clock_ask(struct px_quick_clock *clock)
     if (clock->good && (px_nsec)((after - before) * clock->rate >> 32) > APART)
         return time;
     measure(clock, before, after, time);
+    /* The same, now that there is a rate to tell it by. */
+    if (clock->good && (px_nsec)((after - before) * clock->rate >> 32) > APART)
+        return time;
     clock->count = before;
     clock->time = time;
     return time;
