@@ -21,8 +21,10 @@ static size_t room_for_arg(size_t size)
 {
     const px_loop *loop = px__loop;
 
-    if (!loop)
-        return (size ? size : PX_STACK_DEFAULT) / 2;
+    if (!loop) { /* as a run would raise it */
+        size = size ? size : PX_STACK_DEFAULT;
+        return (size < PX_STACK_MINIMUM ? PX_STACK_MINIMUM : size) / 2;
+    }
     return px__stack_usable(&loop->stacks,
                             size ? size : loop->options.stack_size) /
            2;
