@@ -11,8 +11,8 @@ static void release(px_scope *scope, const char *function)
 {
     px_fiber *self = px__self;
 
-    /* Not one that was forgotten, by this fiber or by an earlier one of the same
-     * record: what is outside of that may be no more. */
+    /* Not one that was forgotten, by this fiber or by an earlier one of the
+     * same record: what is outside of that may be no more. */
     if (scope->fiber == self &&
         (scope == self->life->scope || px__scope_is_entered(scope)))
         px__scope_unwind(scope, self, function);

@@ -249,7 +249,7 @@ static int never_runs(void *arg)
     return 0;
 }
 
-/* Half of a stack, and a stack has a least size: on a fiber that is let pass. */
+/* By half of a stack, and a stack has a least size. */
 static void an_argument_is_measured_off_a_fiber_as_on_one(void **state)
 {
     px_spawn_options options = {.stack_size = 1024, .arg_size = 4096};
