@@ -364,7 +364,7 @@ int px_scope_leave(px_scope *scope)
 /* Whether a scope is entered: in the chain of the fiber that entered it. A
  * scope that was forgotten, in this run or an earlier one, still names a fiber,
  * whose record may be another's now; but entered scopes only are in a chain. */
-bool px__scope_is_entered(const px_scope *scope)
+static bool is_entered(const px_scope *scope)
 {
     const px_scope *s;
 
@@ -383,7 +383,7 @@ int px_scope_cancel(px_scope *scope)
     PX_CHECK(scope, "px_scope_cancel");
     if (!scope)
         return PX_EINVAL;
-    if (!scope->status && px__scope_is_entered(scope))
+    if (!scope->status && is_entered(scope))
         px__scope_fire(scope, PX_ECANCELED);
     return 0;
 }
@@ -395,7 +395,7 @@ int px_scope_set_deadline(px_scope *scope, px_nsec deadline)
     if (!scope)
         return PX_EINVAL;
     PX_CHECK(scope, "px_scope_set_deadline");
-    if (scope->status || !px__scope_is_entered(scope))
+    if (scope->status || !is_entered(scope))
         return 0;
     loop = scope->fiber->loop;
     scope->deadline = deadline;
@@ -434,7 +434,7 @@ int px_scope_shield(px_scope *scope, bool on)
     if (!scope)
         return PX_EINVAL;
     PX_CHECK(scope, "px_scope_shield");
-    if (!px__scope_is_entered(scope))
+    if (!is_entered(scope))
         return PX_EINVAL;
     if (on)
         scope->flags |= PX_SCOPE_SHIELD;

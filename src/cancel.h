@@ -72,8 +72,6 @@ extern const struct px_wait_class px__wait_sleep;
 void px__scope_fire(px_scope *scope, int code);
 /* Whether it is among this fiber's innermost scopes: entered twice. */
 bool px__scope_is_near(const px_scope *scope, const px_fiber *self);
-/* Whether it is entered, by whichever fiber; its memory has to be a scope's. */
-bool px__scope_is_entered(const px_scope *scope);
 /* Enter and leave, without the checks of the public calls. */
 void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
                     uint32_t flags);

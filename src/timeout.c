@@ -11,10 +11,9 @@ static void release(px_scope *scope, const char *function)
 {
     px_fiber *self = px__self;
 
-    /* Not one that was forgotten, by this fiber or by an earlier one of the
-     * same record: what is outside of that may be no more. */
-    if (scope->fiber == self &&
-        (scope == self->life->scope || px__scope_is_entered(scope)))
+    /* Not one that an earlier fiber of the same record has left behind. Who is
+     * inside is not asked: that memory may be a dead frame's. */
+    if (scope->fiber && scope->fiber == self && scope->id == self->id)
         px__scope_unwind(scope, self, function);
 }
 

@@ -610,27 +610,6 @@ static void short_timeouts_are_late_by_no_more(void **state)
     run_real(looks_at_short_timeouts);
 }
 
-static int releases_a_forgotten_one(void *arg UNUSED)
-{
-    PX_WITHIN(outer, PX_FOREVER) {
-        PX_WITHIN(inner, PX_FOREVER) {
-            EXPECT_EQ(px_scope_cancel(&outer), 0);
-            px_scope_guard_release(&outer); /* forgets inner */
-        } /* which is released, and not entered any more */
-        EXPECT_EQ(px_check(), 0);
-        EXPECT_EQ(px_yield(), 0);
-    }
-    EXPECT_EQ(px_check(), 0);
-    EXPECT_EQ(px_yield(), 0);
-    return 0;
-}
-
-static void the_release_of_a_forgotten_scope_enters_none(void **state)
-{
-    (void)state;
-    run_real(releases_a_forgotten_one);
-}
-
 static const struct CMUnitTest tests[] = {
     PX_TEST(with_timeout_returns_what_fn_returns),
     PX_TEST(a_call_in_with_timeout_is_cut_short),
@@ -656,7 +635,6 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_deadline_that_no_call_noticed_did_not_fire),
     PX_TEST(a_deadline_is_late_by_a_64th_at_most),
     PX_TEST(short_timeouts_are_late_by_no_more),
-    PX_TEST(the_release_of_a_forgotten_scope_enters_none),
 };
 
 PX_TEST_MAIN(tests)
