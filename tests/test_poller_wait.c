@@ -54,13 +54,15 @@ static bool posts_late(px_nsec time)
     return late.waited_in_vain;
 }
 
-static void ask(px_nsec time)
+/* True: it has to end at once. */
+static bool ask(px_nsec time)
 {
     if (time > 0)
         atomic_store(&blocks, true);
     if (waits < 64)
         asked[waits] = time;
     waits++;
+    return posts_late(time);
 }
 
 /* What the library calls instead of the system (LINKER:--wrap). */
@@ -80,19 +82,16 @@ static px_nsec from_milliseconds(int timeout)
 
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout)
 {
-    ask(from_milliseconds(timeout));
-    if (posts_late(from_milliseconds(timeout)))
+    if (ask(from_milliseconds(timeout)))
         timeout = 0;
     return __real_epoll_wait(fd, events, n, timeout);
 }
 
 int __wrap_poll(struct pollfd *set, nfds_t n, int timeout)
 {
-    if (n != 1 || timeout != 0) { /* that is px_wait_fd() itself */
-        ask(from_milliseconds(timeout));
-        if (posts_late(from_milliseconds(timeout)))
-            timeout = 0;
-    }
+    /* Without these, that is px_wait_fd() itself. */
+    if ((n != 1 || timeout != 0) && ask(from_milliseconds(timeout)))
+        timeout = 0;
     return __real_poll(set, n, timeout);
 }
 
@@ -100,16 +99,14 @@ int __wrap_ppoll(struct pollfd *set, nfds_t n, const struct timespec *timeout,
                  const sigset_t *mask)
 {
     static const struct timespec at_once;
+    px_nsec time = ENDLESS;
 
-    if (!timeout) {
-        ask(ENDLESS);
-    } else {
+    if (timeout) {
         EXPECT(timeout->tv_sec >= 0);
         EXPECT(timeout->tv_nsec >= 0 && timeout->tv_nsec < PX_SEC);
-        ask(timeout->tv_sec * PX_SEC + timeout->tv_nsec);
+        time = timeout->tv_sec * PX_SEC + timeout->tv_nsec;
     }
-    if (posts_late(timeout ? timeout->tv_sec * PX_SEC + timeout->tv_nsec
-                           : ENDLESS))
+    if (ask(time))
         timeout = &at_once;
     return __real_ppoll(set, n, timeout, mask);
 }

@@ -89,6 +89,15 @@ static void measure(struct px_quick_clock *clock, uint64_t before,
     }
 }
 
+/* Between the two readings of the counter, as far as there is a rate to tell it
+ * by. */
+static bool was_interrupted(const struct px_quick_clock *clock, uint64_t before,
+                            uint64_t after)
+{
+    return clock->good &&
+           (px_nsec)((after - before) * clock->rate >> 32) > APART;
+}
+
 px_nsec px__quick_clock_ask(struct px_quick_clock *clock)
 {
     uint64_t before, after;
@@ -112,11 +121,11 @@ px_nsec px__quick_clock_ask(struct px_quick_clock *clock)
         return time;
     }
     /* Interrupted in between: what they said does not belong together. */
-    if (clock->good && (px_nsec)((after - before) * clock->rate >> 32) > APART)
+    if (was_interrupted(clock, before, after))
         return time;
     measure(clock, before, after, time);
     /* The same, now that there is a rate to tell it by. */
-    if (clock->good && (px_nsec)((after - before) * clock->rate >> 32) > APART)
+    if (was_interrupted(clock, before, after))
         return time;
     clock->count = before;
     clock->time = time;
