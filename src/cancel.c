@@ -297,11 +297,27 @@ void px__scope_pop(px_scope *scope, px_fiber *self)
     pop(scope, self);
 }
 
+/* Whether one that the fiber entered is still in its chain: what is around it
+ * is asked, never what is inside, which may be a dead frame's. */
+static bool is_linked(const px_scope *scope, const px_fiber *self)
+{
+    const px_scope *s = scope;
+
+    while (s != &self->life->body && s->outer->inner == s)
+        s = s->outer;
+    return s == &self->life->body;
+}
+
 void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function)
 {
+    if (self->life->scope != scope && !is_linked(scope, self)) {
+        scope->fiber = NULL; /* forgotten, when one around it was left */
+        return;
+    }
     if (self->life->groups != scope->groups)
         px__panic(function, "it is left with an open group inside");
     px__scope_pop(scope, self);
+    scope->inner = NULL; /* what was inside is to find out */
 }
 
 static PX_COLD int enter_fired(px_scope *scope, px_fiber *self)

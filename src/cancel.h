@@ -76,9 +76,10 @@ bool px__scope_is_near(const px_scope *scope, const px_fiber *self);
 void px__scope_push(px_scope *scope, px_fiber *self, px_nsec deadline,
                     uint32_t flags);
 void px__scope_pop(px_scope *scope, px_fiber *self);
-/* Leave `scope`; whatever is still entered inside it is forgotten, and its
- * memory, which may be a dead frame's, not read. An open group in there aborts,
- * in the name of `function`. */
+/* Leave `scope`, which the fiber has entered, unless it is forgotten; whatever
+ * is still entered inside it is forgotten then, and its memory, which may be a
+ * dead frame's, not read. An open group in there aborts, in the name of
+ * `function`. */
 void px__scope_unwind(px_scope *scope, px_fiber *self, const char *function);
 
 /* Restore C1 of one scope, C2 of one fiber (cancel.c). */

@@ -22,6 +22,8 @@ static bool report(px_loop *loop)
         loop->options.on_deadlock(loop->options.ctx);
     else
         px__dump_deadlock(loop, stderr);
+    if (px__loop != loop)
+        px__panic("px_run", "on_deadlock returned in a forked child");
     return !px__is_stalled(loop);
 }
 

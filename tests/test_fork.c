@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -238,6 +239,40 @@ static void releasing_in_a_child_runs_no_fiber_of_the_parent(void **state)
     assert_log("");
 }
 
+#define PAIRS 4
+
+/* The numbers that its copy of the loop had are these sockets' now. */
+static void post_to_the_parents_loop(void *arg)
+{
+    int pairs[PAIRS][2];
+    char byte;
+
+    for (int i = 0; i < PAIRS; i++)
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]) ==
+              0);
+    CHECK(px_post(arg, nothing, NULL) == 0);
+    CHECK(px_loop_hold(arg) == 0);
+    CHECK(px_loop_unhold(arg) == 0);
+    for (int i = 0; i < PAIRS; i++) {
+        CHECK(read(pairs[i][0], &byte, 1) == -1);
+        CHECK(read(pairs[i][1], &byte, 1) == -1);
+    }
+}
+
+static int fork_and_post(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(status_of_child(post_to_the_parents_loop, px_current_loop()), 0);
+    return 0;
+}
+
+static void a_post_in_a_child_writes_to_no_file_of_its_own(void **state)
+{
+    (void)state;
+    run_fibers(fork_and_post, NULL);
+    assert_log("");
+}
+
 static int offload_in_child(void *arg)
 {
     (void)arg;
@@ -455,6 +490,37 @@ static void a_body_that_returns_in_a_child_aborts_with_one_line(void **state)
     assert_non_null(strstr(output, "fiber 1"));
 }
 
+static void fork_and_return(void *ctx)
+{
+    int *status = ctx;
+    pid_t pid = fork();
+
+    if (pid > 0)
+        (void)waitpid(pid, status, 0);
+}
+
+static void deadlock_and_fork(void *arg)
+{
+    px_sem sem = PX_SEM_INIT(0);
+    int status = 0;
+    px_run_options options = {.on_deadlock = fork_and_return, .ctx = &status};
+
+    (void)arg;
+    if (px_run_with(&options, down, &sem) != PX_ESTALLED)
+        _exit(1);
+    _exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? 0 : 2);
+}
+
+static void on_deadlock_that_returns_in_a_child_aborts(void **state)
+{
+    char output[2048];
+
+    (void)state;
+    assert_int_equal(in_child(deadlock_and_fork, NULL, output, sizeof(output)),
+                     0);
+    expect_one_line_about_fork(output);
+}
+
 static void run_anew_off_fiber(void *arg)
 {
     (void)arg;
@@ -503,10 +569,12 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R118_a_child_may_run_anew_and_runs_none_of_its_parents_fibers),
     PX_TEST(a_child_may_exec),
     PX_TEST(releasing_in_a_child_runs_no_fiber_of_the_parent),
+    PX_TEST(a_post_in_a_child_writes_to_no_file_of_its_own),
     PX_TEST(a_child_has_threads_of_its_own_to_offload_to),
     PX_TEST(R118_the_parents_descriptors_are_not_touched),
     PX_TEST(R120_an_interrupted_child_dies_of_it),
     PX_TEST(a_body_that_returns_in_a_child_aborts_with_one_line),
+    PX_TEST(on_deadlock_that_returns_in_a_child_aborts),
     PX_TEST(a_child_forked_between_runs_may_run),
     PX_TEST(a_childs_run_may_fork_again),
 };

@@ -717,6 +717,47 @@ FIBER_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended)
     return 0;
 }
 
+/* Each guard ends once, whatever those around it have done. */
+FIBER_TEST(a_guard_of_a_forgotten_scope_leaves_nothing)
+{
+    PX_WITHIN(outer, PX_FOREVER) {
+        PX_WITHIN(middle, PX_FOREVER) {
+            PX_WITHIN(inner, 10 * PX_MSEC) {
+                EXPECT_EQ(px_scope_cancel(&outer), 0);
+                px_scope_guard_release(&outer);
+                EXPECT_EQ(px_check(), 0);
+                EXPECT_EQ(px_deadline(), PX_FOREVER);
+            }
+            EXPECT_EQ(px_check(), 0);
+            EXPECT_EQ(px_deadline(), PX_FOREVER);
+        }
+        EXPECT_EQ(px_check(), 0);
+    }
+    EXPECT_EQ(px_check(), 0);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    return 0;
+}
+
+/* A guard inside is not disturbed by what was forgotten beside it. */
+FIBER_TEST(a_forgotten_scope_can_be_entered_again)
+{
+    px_scope forgotten;
+
+    PX_WITHIN(outer, PX_SEC)
+        EXPECT_EQ(px_scope_enter(&forgotten, PX_FOREVER), 0);
+    EXPECT_EQ(px_deadline(), PX_FOREVER);
+    PX_WITHIN(other, 2 * PX_SEC) {
+        px_scope_guard_release(&forgotten);
+        EXPECT_EQ(px_deadline(), px_now() + 2 * PX_SEC);
+        EXPECT_EQ(px_scope_enter(&forgotten, 10 * PX_MSEC), 0);
+        EXPECT_EQ(px_sleep(PX_SEC), PX_ETIMEDOUT);
+        px_scope_guard_release(&forgotten);
+        EXPECT_EQ(px_check(), 0);
+    }
+    EXPECT_EQ(px_deadline(), PX_FOREVER);
+    return 0;
+}
+
 /* Its scopes lie where the next call's frame will be. */
 static int returns_inside_its_frame(void *arg UNUSED)
 {
@@ -1079,6 +1120,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(scopes_are_left_in_reverse_order),
     PX_TEST(a_scope_is_left_by_its_own_fiber),
     PX_TEST(scopes_that_a_body_returns_inside_are_forgotten),
+    PX_TEST(a_guard_of_a_forgotten_scope_leaves_nothing),
+    PX_TEST(a_forgotten_scope_can_be_entered_again),
     PX_TEST(scopes_in_the_frame_that_a_return_frees_are_forgotten),
     PX_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers),
     PX_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended),

@@ -52,7 +52,8 @@ typedef struct px_run_options {
     uint64_t shuffle_seed;
     /** Called once, off-fiber, when the run is found deadlocked, instead of
      *  the report on stderr. May call whatever never parks, px_dump() too,
-     *  and so may end the deadlock. */
+     *  and so may end the deadlock. It may fork; in the child, returning from
+     *  it aborts, as returning from a body does. */
     void (*on_deadlock)(void *ctx);
     void *ctx;
     /** The most threads px_offload() uses; 0 is the number of cores, at
