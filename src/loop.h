@@ -106,6 +106,9 @@ struct px_loop {
 extern _Thread_local px_loop *px__loop
     __attribute__((tls_model("initial-exec")));
 
+/* Counts up in every forked child. */
+extern unsigned px__forks;
+
 /* In a checked build a call that reaches into another thread's loop aborts. A
  * forked child goes on as the thread that forked, so it is told apart by where
  * that has its thread-locals and not by what they hold. */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/panic.h"
 #include "cancel.h"
 #include "inbox.h"
 
@@ -80,6 +81,16 @@ static void deliver(px_loop *loop, struct px_remote *remote)
     (void)px__ready(job->fiber, job->result);
 }
 
+static int call(const struct job *job)
+{
+    unsigned forks = px__forks;
+    int result = job->fn(job->arg);
+
+    if (px__forks != forks)
+        px__panic("px_offload", "a call returned in a forked child");
+    return result;
+}
+
 static void *worker(void *arg)
 {
     struct pool *pool = arg;
@@ -97,7 +108,7 @@ static void *worker(void *arg)
         job->started = true;
         pool->idle--;
         (void)pthread_mutex_unlock(&pool->lock);
-        job->result = job->fn(job->arg);
+        job->result = call(job);
         /* Before the fiber can know, and offload the next. */
         (void)pthread_mutex_lock(&pool->lock);
         pool->idle++;

@@ -34,6 +34,8 @@ static void describe_running(char *out, size_t size)
         px__fiber_describe(px__self, out, size);
 }
 
+unsigned px__forks;
+
 /* In a forked child the run does not exist. Its descriptors are copies: closing
  * them leaves the parent's set as it is. */
 static void in_forked_child(void)
@@ -42,6 +44,7 @@ static void in_forked_child(void)
         px__poller_close(&px__loop->poller);
     px__loop = NULL;
     px__self = &px__off_fiber;
+    px__forks++;
 }
 
 static void once_per_process(void)

@@ -433,18 +433,26 @@ static void R120_an_interrupted_child_dies_of_it(void **state)
 
 /* --- Returning where it must not ------------------------------------------ */
 
-static int return_in_child(void *arg)
+static int fork_and_return(void *arg)
 {
     int status = 0;
-    pid_t pid;
+    pid_t pid = fork();
 
-    (void)px_set_name(px_self(), arg);
-    pid = fork();
-    if (pid == 0)
-        return 0; /* from a body whose run is not here */
+    (void)arg;
+    if (pid == 0) {
+        (void)alarm(60); /* should it go on all the same */
+        return 0;
+    }
     if (waitpid(pid, &status, 0) != pid)
         return 1;
     return WIFSIGNALED(status) ? WTERMSIG(status) : -1;
+}
+
+/* From a body whose run is not there. */
+static int return_in_child(void *arg)
+{
+    (void)px_set_name(px_self(), arg);
+    return fork_and_return(NULL);
 }
 
 static int return_from_child_fiber(void *arg)
@@ -490,25 +498,42 @@ static void a_body_that_returns_in_a_child_aborts_with_one_line(void **state)
     assert_non_null(strstr(output, "fiber 1"));
 }
 
-static void fork_and_return(void *ctx)
+static int offload_a_fork(void *arg)
 {
-    int *status = ctx;
-    pid_t pid = fork();
+    return px_offload(fork_and_return, arg);
+}
 
-    if (pid > 0)
-        (void)waitpid(pid, status, 0);
+static void fork_in_a_pool_thread(void *arg)
+{
+    _exit(px_run(offload_a_fork, arg) == SIGABRT ? 0 : 1);
+}
+
+static void an_offloaded_call_that_returns_in_a_child_aborts(void **state)
+{
+    char output[2048];
+
+    (void)state;
+    assert_int_equal(
+        in_child(fork_in_a_pool_thread, NULL, output, sizeof(output)), 0);
+    expect_one_line_about_fork(output);
+}
+
+static void fork_in_the_callback(void *status)
+{
+    *(int *)status = fork_and_return(NULL);
 }
 
 static void deadlock_and_fork(void *arg)
 {
     px_sem sem = PX_SEM_INIT(0);
     int status = 0;
-    px_run_options options = {.on_deadlock = fork_and_return, .ctx = &status};
+    px_run_options options = {.on_deadlock = fork_in_the_callback,
+                              .ctx = &status};
 
     (void)arg;
     if (px_run_with(&options, down, &sem) != PX_ESTALLED)
         _exit(1);
-    _exit(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT ? 0 : 2);
+    _exit(status == SIGABRT ? 0 : 2);
 }
 
 static void on_deadlock_that_returns_in_a_child_aborts(void **state)
@@ -574,6 +599,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R118_the_parents_descriptors_are_not_touched),
     PX_TEST(R120_an_interrupted_child_dies_of_it),
     PX_TEST(a_body_that_returns_in_a_child_aborts_with_one_line),
+    PX_TEST(an_offloaded_call_that_returns_in_a_child_aborts),
     PX_TEST(on_deadlock_that_returns_in_a_child_aborts),
     PX_TEST(a_child_forked_between_runs_may_run),
     PX_TEST(a_childs_run_may_fork_again),

@@ -27,7 +27,7 @@ PX_BEGIN_DECLS
  *  waited for, and its value returned: nothing can cut it short. The pool's
  *  threads run with every signal blocked and end with the run. fn must call
  *  nothing of this library that needs a fiber, and no C++ exception may leave
- *  it. Cancellation point.
+ *  it. It may fork; to return in the child aborts. Cancellation point.
  *  @return fn's value; fn not run: PX_EINVAL for a NULL fn, PX_ECANCELED,
  *  PX_ETIMEDOUT, PX_ENOFIBER (a pool thread is off-fiber too), PX_ENOMEM,
  *  PX_EAGAIN if no thread could be started and none is there, or another -errno
