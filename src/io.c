@@ -140,7 +140,7 @@ static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
         wake(loop, descriptor, ANYTHING, err == -ENOENT ? PX_EBADF : err);
 }
 
-static bool fd_interrupt(px_fiber *fiber, int code)
+bool px__io_interrupt(px_fiber *fiber, int code)
 {
     fiber->loop->io_waits--;
     return px__waitq_interrupt(fiber, code);
@@ -148,12 +148,7 @@ static bool fd_interrupt(px_fiber *fiber, int code)
 
 static const struct px_wait_class fd_class = {
     .kind = PX_WAIT_FD,
-    .interrupt = fd_interrupt,
-};
-
-static const struct px_wait_class signal_class = {
-    .kind = PX_WAIT_SIGNAL,
-    .interrupt = fd_interrupt,
+    .interrupt = px__io_interrupt,
 };
 
 /* Make the record ready to be waited on: 0 or a code. */
@@ -283,9 +278,10 @@ void px__io_forget(px_loop *loop, int fd)
     descriptor->watch.keep = false;
 }
 
-int px__io_park_for_signal(px_fiber *self, int fd)
+int px__io_park_for_signal(px_fiber *self, int fd,
+                           const struct px_wait_class *waiting)
 {
-    return park_on(self, fd, PX_READABLE, false, &signal_class);
+    return park_on(self, fd, PX_READABLE, false, waiting);
 }
 
 int px_wait_fd(int fd, int events)

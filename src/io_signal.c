@@ -14,7 +14,7 @@
 #include "cancel.h"
 #include "io.h"
 
-/* A pending one: its number, 0 if there is none, or -errno. */
+/* A pending one: its number, or 0 if there is none. */
 static int take(const sigset_t *set)
 {
     static const struct timespec now;
@@ -34,25 +34,41 @@ struct px_signal_wait {
     int number; /* what it was given, or 0 */
 };
 
-/* It has been served; or interrupted, and has not run since: it stays in the
- * list until it does, and what comes later is not for it. */
-static bool is_over(const struct px_signal_wait *wait)
+/* Nothing more is for it: it was served, interrupted, or ends. */
+static void leave(const px_fiber *fiber)
 {
-    const px_fiber *fiber = wait->fiber;
+    struct px_signal_wait **at = &fiber->loop->signal_waits;
 
-    return wait->number ||
-           (fiber->state == PX_STATE_READY && fiber->verdict != 0);
+    while (*at && (*at)->fiber != fiber)
+        at = &(*at)->next;
+    if (*at)
+        *at = (*at)->next;
 }
+
+static bool signal_interrupt(px_fiber *fiber, int code)
+{
+    leave(fiber);
+    return px__io_interrupt(fiber, code);
+}
+
+static const struct px_wait_class signal_class = {
+    .kind = PX_WAIT_SIGNAL,
+    .interrupt = signal_interrupt,
+};
 
 /* Give what is pending to those who wait, the first first. */
 static void serve(px_loop *loop)
 {
-    for (struct px_signal_wait *w = loop->signal_waits; w; w = w->next) {
-        int number = is_over(w) ? 0 : take(w->set);
+    struct px_signal_wait *next;
 
-        if (number <= 0)
+    for (struct px_signal_wait *w = loop->signal_waits; w; w = next) {
+        int number = take(w->set);
+
+        next = w->next;
+        if (number == 0)
             continue;
         w->number = number;
+        leave(w->fiber);
         (void)px__interrupt(w->fiber, 0);
     }
 }
@@ -66,15 +82,6 @@ static void join(px_loop *loop, struct px_signal_wait *wait)
     *end = wait;
 }
 
-static void leave(px_loop *loop, const struct px_signal_wait *wait)
-{
-    struct px_signal_wait **at = &loop->signal_waits;
-
-    while (*at != wait)
-        at = &(*at)->next;
-    *at = wait->next;
-}
-
 /* In turn: the signal's number, or a code. What was given is not given back. */
 static int wait_in_turn(px_fiber *self, const sigset_t *set, int fd)
 {
@@ -84,11 +91,11 @@ static int wait_in_turn(px_fiber *self, const sigset_t *set, int fd)
     join(self->loop, &wait);
     serve(self->loop);
     while (wait.number == 0 && err == 0) {
-        err = px__io_park_for_signal(self, fd);
+        err = px__io_park_for_signal(self, fd, &signal_class);
         if (err == 0)
             serve(self->loop);
     }
-    leave(self->loop, &wait);
+    leave(self);
     return wait.number ? wait.number : err;
 }
 
