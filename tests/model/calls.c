@@ -14,6 +14,7 @@
  *   A N  px_waitgroup_add(N)         N    px_waitgroup_done
  *   W    px_waitgroup_wait           V N  the same within N ticks
  *   e N  px_scope_enter(N ticks; 9: forever)      x    px_scope_leave
+ *   n N  px_scope_guard_release of its outermost but N, then of those inside
  *   s    px_scope_shield of the innermost, on or off
  *   C N  px_scope_cancel of the innermost of the fiber N further on
  *   O N  px_scope_cancel of its outermost, after its body's
@@ -115,6 +116,19 @@ static int leave(int f)
         return 0;
     return at_once(f, px_scope_leave(scope_at(f, depth - 1)),
                    ref_leave(&world.ref, f));
+}
+
+/* The guards of those inside have nothing left to do. */
+static int unwind(int f, int64_t n)
+{
+    int depth = world.ref.fibers[f].depth;
+
+    if (n + 1 >= depth || world.ref.fibers[f].group > n)
+        return 0;
+    ref_unwind(&world.ref, f, (int)n + 1);
+    for (int s = (int)n + 1; s < depth; s++)
+        px_scope_guard_release(&world.scopes[f][s]);
+    return 0;
 }
 
 int within(int f, int64_t ticks, int (*call)(int f, int64_t n), int64_t n)
@@ -297,6 +311,8 @@ int perform(int f, char what, int n)
         return enter(f, n);
     case 'x':
         return leave(f);
+    case 'n':
+        return unwind(f, n);
     case 's':
         return shield(f);
     case 'C':

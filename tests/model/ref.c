@@ -317,6 +317,11 @@ int ref_leave(struct ref *ref, int f)
     return fiber->scopes[--fiber->depth].status;
 }
 
+void ref_unwind(struct ref *ref, int f, int scope)
+{
+    ref->fibers[f].depth = scope;
+}
+
 void ref_shield(struct ref *ref, int f, int scope, bool on)
 {
     ref->fibers[f].scopes[scope].shield = on;

@@ -133,6 +133,8 @@ void ref_time(struct ref *ref, int64_t now);
 void ref_resume(struct ref *ref, int f);
 void ref_enter(struct ref *ref, int f, int64_t timeout);
 int ref_leave(struct ref *ref, int f);
+/* Leave that one, whatever is inside it. */
+void ref_unwind(struct ref *ref, int f, int scope);
 void ref_shield(struct ref *ref, int f, int scope, bool on);
 void ref_sleep(struct ref *ref, int f, int64_t time);
 void ref_yield(struct ref *ref, int f);

@@ -28,7 +28,8 @@ const struct suite suites[] = {
     {"scope",
      "0",
      {"e0", "e1", "x0", "s0", "O1", "S2", "z1"},
-     "e0 e1 e2 e3 e9 x0 x0 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 S1 S2 "
+     "e0 e1 e2 e3 e9 x0 x0 n0 n1 s0 s0 s0 C0 C1 C2 O1 O1 O2 c1 c2 z0 z1 z2 z3 "
+     "S1 S2 "
      "y0 p0 d1 u1"},
     {"group",
      "1",
@@ -53,13 +54,13 @@ const struct suite suites[] = {
      "d1 d2 u1 u2 L0 U0 M1 M2 D1 c1 C1 e1 e2 x0 s0 z1 y0 T0 t1"},
     {"waitgroup_scope",
      "0",
-     {"A1", "N0", "W0", "e1", "x0", "s0", "C1"},
-     "A1 N0 W0 V1 e1 e2 e9 x0 s0 C1 O1 c1 z1"},
+     {"A1", "N0", "W0", "e1", "n0", "s0", "C1"},
+     "A1 N0 W0 V1 e1 e2 e9 x0 n0 s0 C1 O1 c1 z1"},
     {"all",
      "1",
      {"d1", "u1", "g0", "G3", "q0", "e1", "c1"},
      "d1 d2 D1 t1 u1 u2 w0 a1 a-1 l1 r1 L0 T0 U0 M1 M2 A1 A2 N0 W0 V1 e0 e1 e2 "
-     "e9 x0 x0 s0 C1 C2 O1 c1 z1 z2 S1 y0 p0 g0 G1 G2 G3 G4 q0 h1 i1"},
+     "e9 x0 x0 n0 s0 C1 C2 O1 c1 z1 z2 S1 y0 p0 g0 G1 G2 G3 G4 q0 h1 i1"},
     {"await",
      "0",
      {"b0", "B2", "J0", "K1", "P0", "H0", "m1"},
