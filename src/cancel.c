@@ -20,7 +20,8 @@
  * ids, and re-arms the others' timers. It recurses nowhere, whatever nests.
  *
  * Deadlines are noticed by whoever looks: the timer of a fiber parked under
- * one, a cancellation point before it parks, and every 64th that does not.
+ * one, a cancellation point before it parks, and every 64th that does not. That
+ * something has fired already keeps nobody from looking.
  */
 #include "cancel.h"
 
@@ -163,7 +164,7 @@ void px__cancel_on_timer(px_fiber *fiber)
 
 /* Every 64th in a row gives way. A success ends the row, but if it did not wait
  * it gave nobody a turn: so there is a bound on those in between, too. */
-int px__fail(px_fiber *self, int code)
+static int fail_with(px_fiber *self, int code)
 {
     self->attention |= PX_LOOK_FAILURES;
     self->life->unparked++;
@@ -176,25 +177,33 @@ int px__fail(px_fiber *self, int code)
 
 static int fail(px_fiber *self)
 {
-    return px__fail(self, self->life->scope->reach);
+    return fail_with(self, self->life->scope->reach);
 }
 
 static void notice_deadline(px_fiber *self)
 {
+    px_nsec nearest = self->life->scope->nearest;
+
     self->life->looks = 0;
-    if (px__time_at_most(self->loop) >= self->life->scope->nearest &&
-        px__time(self->loop) >= self->life->scope->nearest)
+    /* Without a deadline the clock is not even read. */
+    if (nearest != PX_FOREVER && px__time_at_most(self->loop) >= nearest &&
+        px__time(self->loop) >= nearest)
         fire_due(self);
 }
 
-/* What attention asks for, but for failing. */
-static void look(px_fiber *self)
+static void look_at_clock(px_fiber *self)
 {
-    if (self->attention & PX_LOOK_FIRED)
-        return;
-    self->life->failures = 0;
     if (++self->life->looks >= PX_LOOKS)
         notice_deadline(self);
+}
+
+/* What attention asks for, but for failing. In a fired scope, too: if one
+ * further out is due, the code is that one's. */
+static void look(px_fiber *self)
+{
+    if (!(self->attention & PX_LOOK_FIRED))
+        self->life->failures = 0;
+    look_at_clock(self);
 }
 
 PX_COLD int px__look(px_fiber *self)
@@ -205,16 +214,28 @@ PX_COLD int px__look(px_fiber *self)
     return self->attention & PX_LOOK_FIRED ? fail(self) : 0;
 }
 
+PX_COLD int px__refuse(px_fiber *self, const px_scope *scope)
+{
+    int code;
+
+    look_at_clock(self);
+    code = self->life->scope->reach;
+    return fail_with(self, code ? code : scope->reach);
+}
+
 PX_COLD int px__look_before_wait(px_fiber *self)
 {
+    bool had_fired;
+
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    if (self->attention & PX_LOOK_FIRED)
+    had_fired = self->attention & PX_LOOK_FIRED;
+    notice_deadline(self);
+    if (had_fired)
         return fail(self);
     self->life->failures = 0;
     self->life->unparked = 0;
     self->attention &= (uint8_t)~PX_LOOK_FAILURES;
-    notice_deadline(self);
     /* As if it had parked, and the timer had fired at once: the others get
      * their turn, however short the timeouts of a loop are. */
     return self->attention & PX_LOOK_FIRED

@@ -32,14 +32,16 @@ static inline bool px__is_within(const px_fiber *fiber)
 }
 
 /* The look that `attention` asks for. 0, or the code to fail with; off-fiber
- * it is 0. Every 64th failure in a row goes to the tail of the run queue. */
+ * it is 0. Every 64th failure in a row goes to the tail of the run queue, and
+ * every 64th look notices a passed deadline, failing or not. */
 int px__look(px_fiber *self);
 /* The same before a wait: reads the clock if a deadline may have passed, and
  * is PX_ENOFIBER off-fiber. */
 int px__look_before_wait(px_fiber *self);
 
-/* Fail a cancellation point with `code`, and count it. */
-int px__fail(px_fiber *self, int code);
+/* Fail a cancellation point, and count it: `scope` has fired. That need not
+ * reach the fiber; the code of what does goes before. */
+int px__refuse(px_fiber *self, const px_scope *scope);
 
 /* Whether there is no more to a cancellation point under a deadline than that
  * it has been counted: the clock is read by every 64th. */

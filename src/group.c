@@ -172,9 +172,9 @@ static int spawn(px_group *group, const px_spawn_options *options, px_fn fn,
     PX_CHECK(group, "px_group_spawn");
     if (!px__is_fiber(self))
         return PX_ENOFIBER;
-    /* A shielded fiber can try to spawn into a group that has fired. */
-    if (group->scope.reach && !(self->attention & PX_LOOK_FIRED))
-        return px__fail(self, group->scope.reach);
+    /* Whatever reaches this fiber: it may be shielded. */
+    if (group->scope.reach)
+        return px__refuse(self, &group->scope);
     err = px__cancellation_point(self);
     if (!err)
         err = take_place(group, self);

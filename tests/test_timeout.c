@@ -513,6 +513,149 @@ static void a_passed_deadline_is_noticed_at_the_64th_point_at_last(void **state)
     run_real(passes_points_that_need_no_wait);
 }
 
+/* An inner scope was cancelled, and then an outer one's time runs out. */
+struct nested {
+    px_scope outer, inner;
+};
+
+static void cancel_and_overrun(struct nested *n)
+{
+    px_nsec timeout = 200 * PX_USEC;
+
+    EXPECT_EQ(px_scope_enter(&n->outer, timeout), 0);
+    EXPECT_EQ(px_scope_enter(&n->inner, PX_FOREVER), 0);
+    EXPECT_EQ(px_scope_cancel(&n->inner), 0);
+    spin_until(px_now() + 2 * timeout);
+}
+
+static void expect_both_fired(struct nested *n)
+{
+    EXPECT_EQ(px_scope_status(&n->outer), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&n->inner), PX_ECANCELED);
+    EXPECT_EQ(px_scope_leave(&n->outer), PX_ETIMEDOUT);
+}
+
+/* How many of at most `most` calls had the inner code before one had the outer
+ * one's. */
+static int inner_codes(int (*call)(px_sem *sem), int most)
+{
+    px_sem sem = PX_SEM_INIT(0);
+    struct nested n;
+    int calls = 0, code = 0;
+
+    cancel_and_overrun(&n);
+    while (calls < most && (code = call(&sem)) == PX_ECANCELED)
+        calls++;
+    EXPECT_EQ(code, PX_ETIMEDOUT);
+    expect_both_fired(&n);
+    return calls;
+}
+
+static int only_yields(px_sem *sem UNUSED)
+{
+    return px_yield();
+}
+
+static int only_sleeps(px_sem *sem UNUSED)
+{
+    return px_sleep(PX_SEC);
+}
+
+static int only_waits_for_a_group(px_sem *sem UNUSED)
+{
+    px_group group;
+
+    EXPECT_EQ(px_group_open(&group), 0);
+    return px_group_wait(&group);
+}
+
+static int fails_in_an_inner_scope(void *arg UNUSED)
+{
+    EXPECT_EQ(inner_codes(only_yields, 1000), 0);
+    EXPECT_EQ(inner_codes(only_sleeps, 1000), 0);
+    EXPECT_EQ(inner_codes(only_waits_for_a_group, 1000), 0);
+    for (int i = 0; i < 70; i++) {
+        EXPECT(inner_codes(px_sem_down, 1000) < 64);
+        EXPECT(inner_codes(only_locks, 1000) < 64);
+        EXPECT(inner_codes(only_waits_for_zero, 1000) < 64);
+        EXPECT(inner_codes(only_checks, 1000) < 64);
+        EXPECT_EQ(px_check(), 0);
+    }
+    return 0;
+}
+
+static void an_outer_deadline_is_noticed_in_a_fired_inner_scope(void **state)
+{
+    (void)state;
+    run_real(fails_in_an_inner_scope);
+}
+
+static int overruns_in_a_cancelled_scope(void *arg UNUSED)
+{
+    px_scope outer, inner;
+
+    EXPECT_EQ(px_scope_enter(&outer, PX_FOREVER), 0);
+    EXPECT_EQ(px_scope_cancel(&outer), 0);
+    enter_and_overrun(&inner, 200 * PX_USEC);
+    EXPECT_EQ(px_yield(), PX_ECANCELED);
+    EXPECT_EQ(px_scope_leave(&inner), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&outer), PX_ECANCELED);
+    return 0;
+}
+
+static void an_inner_deadline_leaves_the_outer_code(void **state)
+{
+    (void)state;
+    run_real(overruns_in_a_cancelled_scope);
+}
+
+static int never_starts(void *arg UNUSED)
+{
+    EXPECT(false);
+    return 0;
+}
+
+/* How many spawns were refused with the group's code before one that told of
+ * the time that was up: around the group, or around the spawner, who is
+ * shielded from both. */
+static int refusals(px_nsec around, px_nsec own)
+{
+    px_scope outer, shield;
+    px_group group;
+    int calls = 0, code = 0;
+
+    EXPECT_EQ(px_scope_enter(&outer, around), 0);
+    EXPECT_EQ(px_group_open(&group), 0);
+    EXPECT_EQ(px_scope_enter(&shield, own), 0);
+    EXPECT_EQ(px_scope_shield(&shield, true), 0);
+    EXPECT_EQ(px_group_cancel(&group), 0);
+    spin_until(px_now() + 400 * PX_USEC);
+    while (calls < 1000 &&
+           (code = px_group_spawn(&group, never_starts, NULL)) == PX_ECANCELED)
+        calls++;
+    EXPECT_EQ(code, PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&shield), own < PX_SEC ? PX_ETIMEDOUT : 0);
+    EXPECT_EQ(px_group_wait(&group), around < PX_SEC ? PX_ETIMEDOUT : 0);
+    EXPECT_EQ(px_scope_leave(&outer), around < PX_SEC ? PX_ETIMEDOUT : 0);
+    return calls;
+}
+
+static int spawns_into_a_fired_group(void *arg UNUSED)
+{
+    for (int i = 0; i < 70; i++) {
+        EXPECT(refusals(200 * PX_USEC, PX_FOREVER) < 64);
+        EXPECT(refusals(PX_FOREVER, 200 * PX_USEC) < 64);
+        EXPECT_EQ(px_check(), 0);
+    }
+    return 0;
+}
+
+static void a_spawn_that_is_refused_notices_a_deadline(void **state)
+{
+    (void)state;
+    run_real(spawns_into_a_fired_group);
+}
+
 static int passes_points_until_time_is_up(void *arg UNUSED)
 {
     static const px_nsec timeouts[] = {50 * PX_USEC, PX_MSEC, 3 * PX_MSEC,
@@ -631,6 +774,9 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(off_a_fiber_the_block_is_skipped),
     PX_TEST(R91_a_passed_deadline_is_noticed_by_a_call_that_parks),
     PX_TEST(a_passed_deadline_is_noticed_at_the_64th_point_at_last),
+    PX_TEST(an_outer_deadline_is_noticed_in_a_fired_inner_scope),
+    PX_TEST(an_inner_deadline_leaves_the_outer_code),
+    PX_TEST(a_spawn_that_is_refused_notices_a_deadline),
     PX_TEST(a_deadline_is_not_noticed_before_its_time),
     PX_TEST(a_deadline_that_no_call_noticed_did_not_fire),
     PX_TEST(a_deadline_is_late_by_a_64th_at_most),

@@ -285,16 +285,17 @@ bool ref_point(struct ref *ref, int f)
     return ref->fibers[f].verdict == 0;
 }
 
-/* Before a fiber parks it looks at the clock. If it is too late, the others
- * have their turn all the same. */
+/* Before a fiber parks it looks at the clock, whatever has fired. If it was in
+ * time until now, the others have their turn all the same. */
 bool ref_may_park(struct ref *ref, int f)
 {
-    if (!ref_point(ref, f))
-        return false;
+    bool had_fired = ref_reach(ref, f);
+
     fire_due(ref, f);
-    if (!ref_reach(ref, f))
+    if (ref_point(ref, f))
         return true;
-    ref_ready(ref, f, ref_reach(ref, f));
+    if (!had_fired)
+        ref_ready(ref, f, ref->fibers[f].verdict);
     return false;
 }
 
@@ -330,8 +331,6 @@ void ref_shield(struct ref *ref, int f, int scope, bool on)
 
 void ref_sleep(struct ref *ref, int f, int64_t time)
 {
-    if (!ref_point(ref, f))
-        return;
     if (time <= 0)
         ref_yield(ref, f);
     else if (ref_may_park(ref, f))
