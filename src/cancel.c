@@ -223,6 +223,14 @@ PX_COLD int px__refuse(px_fiber *self, const px_scope *scope)
     return fail_with(self, code ? code : scope->reach);
 }
 
+/* The others get a turn. */
+static void end_row(px_fiber *self)
+{
+    self->life->failures = 0;
+    self->life->unparked = 0;
+    self->attention &= (uint8_t)~PX_LOOK_FAILURES;
+}
+
 PX_COLD int px__look_before_wait(px_fiber *self)
 {
     bool had_fired;
@@ -233,14 +241,34 @@ PX_COLD int px__look_before_wait(px_fiber *self)
     notice_deadline(self);
     if (had_fired)
         return fail(self);
-    self->life->failures = 0;
-    self->life->unparked = 0;
-    self->attention &= (uint8_t)~PX_LOOK_FAILURES;
+    end_row(self);
     /* As if it had parked, and the timer had fired at once: the others get
      * their turn, however short the timeouts of a loop are. */
     return self->attention & PX_LOOK_FIRED
                ? px__requeue(self, self->life->scope->reach)
                : 0;
+}
+
+PX_COLD bool px__notice_before_wait(px_fiber *self)
+{
+    bool had_fired = self->attention & PX_LOOK_FIRED;
+
+    notice_deadline(self);
+    if (had_fired || !(self->attention & PX_LOOK_FIRED))
+        return false;
+    (void)px__requeue(self, 0);
+    return true;
+}
+
+PX_COLD int px__after_wait(px_fiber *self, bool waited, bool fired, int code)
+{
+    if (waited)
+        end_row(self);
+    else if (fired)
+        return fail_with(self, code);
+    else
+        self->life->failures = 0;
+    return code;
 }
 
 int px_check(void)

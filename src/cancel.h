@@ -43,6 +43,13 @@ int px__look_before_wait(px_fiber *self);
  * reach the fiber; the code of what does goes before. */
 int px__refuse(px_fiber *self, const px_scope *scope);
 
+/* For a wait that does not end early, and so is begun in a fired scope, too.
+ * Before it: notice a passed deadline. True: that let the others run. */
+bool px__notice_before_wait(px_fiber *self);
+/* Once it is over: whether it was a failing point is known only now. Returns
+ * `code`, and counts it if it has not `waited`, though something had fired. */
+int px__after_wait(px_fiber *self, bool waited, bool fired, int code);
+
 /* Whether there is no more to a cancellation point under a deadline than that
  * it has been counted: the clock is read by every 64th. */
 static inline bool px__passes_by(px_fiber *self)

@@ -219,7 +219,8 @@ int px_group_cancel(px_group *group)
 int px_group_wait(px_group *group)
 {
     px_fiber *self = px__self;
-    int outside;
+    bool waited = false;
+    int outside, code;
 
     if (!group || !is_open(group))
         return PX_EINVAL;
@@ -230,8 +231,10 @@ int px_group_wait(px_group *group)
         return PX_EPERM;
     if (self->life->scope != &group->scope)
         return PX_EINVAL;
-    (void)px__may_park(self); /* notices a deadline: that cancels them, too */
+    if (PX_UNLIKELY(self->attention)) /* a deadline cancels them, too */
+        waited = px__notice_before_wait(self);
     while (group->running > 0) {
+        waited = true;
         group->waiter = self;
         self->waits_on = group;
         (void)px__park(self, &wait_class);
@@ -241,7 +244,10 @@ int px_group_wait(px_group *group)
         outside = 0;
     px__scope_pop(&group->scope, self);
     self->life->groups--;
-    return group->failure ? group->failure : outside;
+    code = group->failure ? group->failure : outside;
+    if (PX_LIKELY(self->attention == 0))
+        return code;
+    return px__after_wait(self, waited, outside != 0, code);
 }
 
 int px_group_set_limit(px_group *group, int64_t n)

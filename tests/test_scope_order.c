@@ -197,6 +197,14 @@ static int waits_for_a_pipe(px_sem *sem UNUSED)
     return px_wait_fd(0, PX_READABLE);
 }
 
+static int waits_for_no_children(px_sem *sem UNUSED)
+{
+    px_group group;
+
+    EXPECT_EQ(px_group_open(&group), 0);
+    return px_group_wait(&group);
+}
+
 FIBER_TEST(every_64th_failing_point_in_a_row_goes_to_the_tail)
 {
     for (int i = 0; i < 3; i++) {
@@ -207,6 +215,7 @@ FIBER_TEST(every_64th_failing_point_in_a_row_goes_to_the_tail)
         EXPECT_EQ(calls_until_another_runs(sleeps_a_second), 64);
         EXPECT_EQ(calls_until_another_runs(fails_many_ways), 64);
         EXPECT_EQ(calls_until_another_runs(waits_for_a_pipe), 64);
+        EXPECT_EQ(calls_until_another_runs(waits_for_no_children), 64);
     }
     return 0;
 }
@@ -291,6 +300,122 @@ FIBER_TEST(a_success_begins_the_count_anew)
     return px_yield();
 }
 
+/* ---- The wait of a group that has fired ---- */
+
+static void fail_often(px_sem *sem, int times)
+{
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter(&scope, 0), 0);
+    for (int i = 0; i < times; i++)
+        EXPECT_EQ(px_sem_down(sem), PX_ETIMEDOUT);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+}
+
+static int cancels_and_waits(void)
+{
+    px_group group;
+
+    EXPECT_EQ(px_group_open(&group), 0);
+    EXPECT_EQ(px_group_cancel(&group), 0);
+    return px_group_wait(&group);
+}
+
+FIBER_TEST(a_groups_wait_that_returns_0_is_no_failure)
+{
+    px_spawn_options options = {.queued = true};
+    px_sem sem = PX_SEM_INIT(1);
+    int turns = 0;
+
+    EXPECT_EQ(px_spawn_with(NULL, &options, counts_turns, &turns), 0);
+    for (int i = 0; i < 200; i++)
+        EXPECT_EQ(cancels_and_waits(), 0);
+    EXPECT_EQ(turns, 0);
+    /* It ends a row, as any success does. */
+    for (int i = 0; i < 10; i++) {
+        fail_often(&sem, 60);
+        EXPECT_EQ(cancels_and_waits(), 0);
+    }
+    EXPECT_EQ(turns, 0);
+    return px_yield();
+}
+
+FIBER_TEST(failures_do_not_go_on_for_ever_for_empty_groups_between)
+{
+    px_spawn_options options = {.queued = true};
+    px_sem sem = PX_SEM_INIT(1);
+    int turns = 0, rounds = 0;
+
+    EXPECT_EQ(px_spawn_with(NULL, &options, counts_turns, &turns), 0);
+    while (!turns && rounds < 10000) {
+        fail_often(&sem, 1);
+        EXPECT_EQ(waits_for_no_children(NULL), 0);
+        rounds++;
+    }
+    EXPECT_EQ(rounds, 1024);
+    return px_yield();
+}
+
+static int is_slow_to_end(void *arg UNUSED)
+{
+    px_nsec length = PX_MSEC;
+
+    return px_with_shield(PX_FOREVER, sleeps, &length);
+}
+
+FIBER_TEST(a_groups_wait_that_parked_begins_the_count_anew)
+{
+    px_spawn_options options = {.queued = true};
+    px_sem sem = PX_SEM_INIT(1);
+    int turns = 0;
+    px_scope scope;
+    px_group group;
+
+    EXPECT_EQ(px_scope_enter(&scope, PX_FOREVER), 0);
+    EXPECT_EQ(px_group_open(&group), 0);
+    EXPECT_EQ(px_group_spawn(&group, is_slow_to_end, NULL), 0);
+    EXPECT_EQ(px_scope_cancel(&scope), 0);
+    for (int i = 0; i < 60; i++)
+        EXPECT_EQ(px_sem_down(&sem), PX_ECANCELED);
+    EXPECT_EQ(px_group_wait(&group), PX_ECANCELED);
+    EXPECT_EQ(px_now(), PX_MSEC);
+    EXPECT_EQ(px_spawn_with(NULL, &options, counts_turns, &turns), 0);
+    for (int i = 0; i < 63; i++)
+        EXPECT_EQ(px_sem_down(&sem), PX_ECANCELED);
+    EXPECT_EQ(turns, 0);
+    EXPECT_EQ(px_sem_down(&sem), PX_ECANCELED);
+    EXPECT_EQ(turns, 1);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ECANCELED);
+    return 0;
+}
+
+/* As if it had waited, and the deadline had ended that. */
+static int waits_late_for_nobody(void *arg UNUSED)
+{
+    px_spawn_options options = {.queued = true};
+    int turns = 0;
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter(&scope, 1), 0);
+    really_sleep(PX_MSEC);
+    EXPECT_EQ(px_spawn_with(NULL, &options, counts_turns, &turns), 0);
+    EXPECT_EQ(waits_for_no_children(NULL), PX_ETIMEDOUT);
+    EXPECT_EQ(turns, 1);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    return 0;
+}
+
+static void a_groups_wait_that_is_late_lets_the_others_run(void **state)
+{
+    px_run_options options = {0};
+
+    (void)state;
+    assert_int_equal(run_fibers_with(options, 1, waits_late_for_nobody, NULL),
+                     0);
+}
+
+/* ---- Sleeping for nothing ---- */
+
 /* Nothing, or less: to the tail once, behind both of the others. */
 FIBER_TEST(R70_a_sleep_of_nothing_yields_once)
 {
@@ -324,6 +449,10 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_loop_that_fails_lets_the_others_have_every_64th_turn),
     PX_TEST(the_count_goes_on_from_one_scope_to_the_next),
     PX_TEST(a_success_begins_the_count_anew),
+    PX_TEST(a_groups_wait_that_returns_0_is_no_failure),
+    PX_TEST(failures_do_not_go_on_for_ever_for_empty_groups_between),
+    PX_TEST(a_groups_wait_that_parked_begins_the_count_anew),
+    PX_TEST(a_groups_wait_that_is_late_lets_the_others_run),
     PX_TEST(R70_a_sleep_of_nothing_yields_once),
 };
 

@@ -285,16 +285,23 @@ bool ref_point(struct ref *ref, int f)
     return ref->fibers[f].verdict == 0;
 }
 
-/* Before a fiber parks it looks at the clock, whatever has fired. If it was in
- * time until now, the others have their turn all the same. */
-bool ref_may_park(struct ref *ref, int f)
+/* Before a fiber parks it looks at the clock, whatever has fired. */
+bool ref_notice(struct ref *ref, int f)
 {
     bool had_fired = ref_reach(ref, f);
 
     fire_due(ref, f);
+    return !had_fired && ref_reach(ref, f);
+}
+
+/* If it was in time until now, the others have their turn all the same. */
+bool ref_may_park(struct ref *ref, int f)
+{
+    bool late = ref_notice(ref, f);
+
     if (ref_point(ref, f))
         return true;
-    if (!had_fired)
+    if (late)
         ref_ready(ref, f, ref->fibers[f].verdict);
     return false;
 }

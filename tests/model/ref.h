@@ -123,6 +123,8 @@ void ref_ready(struct ref *ref, int f, int verdict);
 /* True: go on, and perhaps wait. False: the call is over. */
 bool ref_point(struct ref *ref, int f);
 bool ref_may_park(struct ref *ref, int f);
+/* A deadline that has passed fires. True: none had reached it, and one does. */
+bool ref_notice(struct ref *ref, int f);
 void ref_park(struct ref *ref, int f, enum ref_wait on, int64_t want);
 /* The next fiber that waits like this after `place`, or -1. */
 int ref_queued(const struct ref *ref, enum ref_wait on, uint64_t place);

@@ -112,11 +112,12 @@ void ref_group_wait(struct ref *ref, int f)
         fiber->verdict = PX_EINVAL;
         return;
     }
-    (void)ref_may_park(ref, f);
-    if (fiber->state == REF_READY)
+    if (ref_notice(ref, f)) {
+        ref_ready(ref, f, 0);
         fiber->on = REF_LOOK;
-    else
+    } else {
         ref_group_wait_on(ref, f);
+    }
 }
 
 void ref_group_wait_on(struct ref *ref, int f)
