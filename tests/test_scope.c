@@ -183,6 +183,7 @@ static void expect_no_scopes_here(void)
     EXPECT_EQ(px_scope_enter(&scope, PX_SEC), PX_ENOFIBER);
     EXPECT_EQ(px_scope_enter(&scope, 0), PX_ENOFIBER);
     EXPECT_EQ(px_scope_enter_until(&scope, 0), PX_ENOFIBER);
+    EXPECT_EQ(px_scope_leave(&scope), PX_EINVAL); /* nobody is inside */
     EXPECT_EQ(px_with_timeout(PX_SEC, never_called, NULL), PX_ENOFIBER);
     EXPECT_EQ(px_with_deadline(PX_SEC, never_called, NULL), PX_ENOFIBER);
     EXPECT_EQ(px_with_shield(PX_SEC, never_called, NULL), PX_ENOFIBER);
@@ -205,6 +206,7 @@ static void off_a_fiber_there_are_no_scopes(void **state)
 static void look_and_cancel(void *ctx)
 {
     expect_no_scopes_here();
+    EXPECT_EQ(px_scope_leave(ctx), PX_EPERM);
     EXPECT_EQ(px_scope_cancel(ctx), 0);
     EXPECT_EQ(px_scope_status(ctx), PX_ECANCELED);
 }

@@ -171,8 +171,8 @@ def compare_with_header(name, row, call, calls):
 def constant(text):
     """A cell, as test_semantics.c spells it."""
     return {"works": "WORKS", "works*": "WORKS_IF_FREE", "nothing": "NOTHING",
-            "NULL": "NONE", "-": "NO_OBJECT", "false": "0",
-            '""': "NONE", "yes": "YES", "no": "NO",
+            "PX_EPERM*": "PX_EPERM", "NULL": "NONE", "-": "NO_OBJECT",
+            "false": "0", '""': "NONE", "yes": "YES", "no": "NO",
             "as fn": "AS_FN"}.get(text, text)
 
 
