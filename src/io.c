@@ -28,8 +28,10 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include "cancel.h"
@@ -44,6 +46,7 @@ struct descriptor {
     struct px_watch watch;
     px_waitq waiters;
     uint32_t closings; /* how often the number was found to be closed */
+    int closed;        /* and how at last: PX_ECLOSED by px_close(), PX_EBADF */
 };
 
 struct table {
@@ -113,6 +116,17 @@ static void wake(px_loop *loop, struct descriptor *descriptor, int events,
     }
 }
 
+/* The number is no file's any more, or another's: whoever waited for that file
+ * waits for nothing now. */
+static void closed(px_loop *loop, struct descriptor *descriptor, int code)
+{
+    wake(loop, descriptor, ANYTHING, code);
+    descriptor->closings++;
+    descriptor->closed = code;
+    descriptor->watch.keep = false;
+    descriptor->watch.generation++;
+}
+
 static int wanted(const struct descriptor *descriptor)
 {
     int64_t events = 0;
@@ -136,8 +150,10 @@ static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
     if (!descriptor->watch.events)
         return;
     err = px__poller_arm(&loop->poller, &descriptor->watch, false);
-    if (err) /* not known any more: it was closed */
-        wake(loop, descriptor, ANYTHING, err == -ENOENT ? PX_EBADF : err);
+    if (err == -ENOENT) /* not known any more */
+        closed(loop, descriptor, PX_EBADF);
+    else if (err)
+        wake(loop, descriptor, ANYTHING, err);
 }
 
 bool px__io_interrupt(px_fiber *fiber, int code)
@@ -165,24 +181,43 @@ static int prepare(px_loop *loop, int fd, struct descriptor **out)
     return *out ? 0 : PX_ENOMEM;
 }
 
-static int arm(px_loop *loop, struct descriptor *descriptor, bool force)
+/* A transfer keeps the descriptor registered; what is not one asks for a fresh
+ * report. */
+enum mode { TRANSFER, LEVEL };
+
+/* What a call waits for, perhaps several times. */
+struct wait {
+    int fd;
+    int events;
+    const struct px_wait_class *waiting;
+    enum mode mode;
+    bool again;
+};
+
+/* 0 or a code. */
+static int arm(px_loop *loop, struct descriptor *descriptor,
+               const struct wait *wait)
 {
     struct px_watch *watch = &descriptor->watch;
+    bool fresh = wait->mode == LEVEL || !watch->keep;
     int err;
 
+    if (wait->mode == TRANSFER)
+        watch->keep = true;
+    watch->events = wait->events | wanted(descriptor);
     /* Each registration has a generation of its own: one of a file that was
      * closed may still report, if a duplicate keeps the file. */
     if (!watch->registered)
         watch->generation++;
-    err = px__poller_arm(&loop->poller, watch, force);
+    err = px__poller_arm(&loop->poller, watch, fresh);
     if (err == -ENOENT) {
-        /* Closed behind our back: whoever waited for that file waits for
-         * nothing now, and the number is another file's. */
-        wake(loop, descriptor, ANYTHING, PX_EBADF);
-        descriptor->closings++;
-        watch->keep = false;
-        watch->generation++;
-        err = px__poller_arm(&loop->poller, watch, force);
+        /* Closed behind our back. If the call has waited for that file, it is
+         * one of those; if not, the number is another file's by now. */
+        closed(loop, descriptor, PX_EBADF);
+        if (wait->again)
+            return PX_EBADF;
+        watch->keep = wait->mode == TRANSFER;
+        err = px__poller_arm(&loop->poller, watch, fresh);
     }
     return err;
 }
@@ -198,32 +233,26 @@ static int park(px_fiber *self, struct descriptor *descriptor, int events,
     self->loop->io_waits++;
     err =
         px__waitq_wait(&descriptor->waiters, self, waiting, descriptor, events);
-    return err == 0 && descriptor->closings != closings ? PX_ECLOSED : err;
+    return err == 0 && descriptor->closings != closings ? descriptor->closed
+                                                        : err;
 }
 
-/* Park until the poller reports one of `events`: 0 or a code. It may be told of
- * something that is over by the time it looks. A transfer keeps the descriptor
- * registered; what is not one asks for a fresh report. */
-static int park_on(px_fiber *self, int fd, int events, bool transfer,
-                   const struct px_wait_class *waiting)
+/* Park until the poller reports what is waited for: 0 or a code. It may be told
+ * of something that is over by the time it looks. */
+static int park_on(px_fiber *self, struct wait *wait)
 {
     px_loop *loop = self->loop;
     struct descriptor *descriptor;
-    bool fresh;
     int err = px__may_park(self);
 
     if (!err)
-        err = prepare(loop, fd, &descriptor);
+        err = prepare(loop, wait->fd, &descriptor);
+    if (!err)
+        err = arm(loop, descriptor, wait);
     if (err)
         return err;
-    fresh = !transfer || !descriptor->watch.keep;
-    if (transfer)
-        descriptor->watch.keep = true;
-    descriptor->watch.events = events | wanted(descriptor);
-    err = arm(loop, descriptor, fresh);
-    if (err)
-        return err;
-    return park(self, descriptor, events, waiting);
+    wait->again = true;
+    return park(self, descriptor, wait->events, wait->waiting);
 }
 
 /* What of `events` is ready now: 0 or more, or a code. */
@@ -252,16 +281,30 @@ static int ready_now(int fd, int events)
     return ready & events;
 }
 
-/* Wait until one of `events` is ready, by looking: those, or a code. */
-static int wait_level(px_fiber *self, int fd, int events)
+/* A call was told that the number is no file's. If so, those who wait for it
+ * have not been told: the poller says nothing of a file that is gone. */
+static void look_whether_closed(px_loop *loop, int fd)
 {
-    int ready = ready_now(fd, events);
+    struct descriptor *descriptor = loop ? find(loop, fd) : NULL;
+
+    if (!descriptor || fcntl(fd, F_GETFD) >= 0)
+        return;
+    closed(loop, descriptor, PX_EBADF);
+    px__poller_forget(&loop->poller, &descriptor->watch);
+}
+
+/* Wait until it is ready, by looking: for what, or a code. */
+static int wait_level(px_fiber *self, struct wait *wait)
+{
+    int ready = ready_now(wait->fd, wait->events);
 
     while (ready == 0) {
-        ready = park_on(self, fd, events, false, &fd_class);
+        ready = park_on(self, wait);
         if (ready == 0)
-            ready = ready_now(fd, events);
+            ready = ready_now(wait->fd, wait->events);
     }
+    if (ready == PX_EBADF)
+        look_whether_closed(px__loop, wait->fd);
     return ready;
 }
 
@@ -272,33 +315,32 @@ void px__io_forget(px_loop *loop, int fd)
 
     if (!descriptor)
         return;
-    wake(loop, descriptor, ANYTHING, PX_ECLOSED);
+    closed(loop, descriptor, PX_ECLOSED);
     px__poller_forget(&loop->poller, &descriptor->watch);
-    descriptor->closings++;
-    descriptor->watch.keep = false;
 }
 
 int px__io_park_for_signal(px_fiber *self, int fd,
                            const struct px_wait_class *waiting)
 {
-    return park_on(self, fd, PX_READABLE, false, waiting);
+    struct wait wait = {fd, PX_READABLE, waiting, LEVEL, false};
+
+    return park_on(self, &wait);
 }
 
 int px_wait_fd(int fd, int events)
 {
     px_fiber *self = px__self;
+    struct wait wait = {fd, events, &fd_class, LEVEL, false};
     int err;
 
     if (!events || events & ~(PX_READABLE | PX_WRITABLE))
         return PX_EINVAL;
     err = px__cancellation_point(self);
-    return err ? err : wait_level(self, fd, events);
+    return err ? err : wait_level(self, &wait);
 }
 
 /* The transfers. Each has an attempt, which never blocks and returns -EAGAIN
  * if it would have to, and says how to wait then. */
-
-enum mode { TRANSFER, LEVEL };
 
 /* One that does not tell is asked as if it were: that is never wrong. */
 static bool is_blocking(int fd)
@@ -332,19 +374,41 @@ static int ask_listener(int fd)
     return listens ? ask(fd, PX_READABLE) : PX_EINVAL;
 }
 
+#define STEP 256 /* bytes; whatever it is, it holds that */
+
+static bool is_translated(char byte)
+{
+    return memchr("\n\r\t\b", byte, 4) != NULL;
+}
+
+/* A terminal that poll() calls writable does one step without waiting: some
+ * plain characters, or one that it makes others of. */
+static size_t step_of_terminal(int fd, const char *bytes, size_t n)
+{
+    struct termios settings;
+    size_t plain = 0;
+
+    if (tcgetattr(fd, &settings) != 0 || !(settings.c_oflag & OPOST))
+        return n;
+    if (settings.c_oflag & OLCUC)
+        return 1; /* it makes others of most */
+    while (plain < n && !is_translated(bytes[plain]))
+        plain++;
+    return plain ? plain : 1;
+}
+
 /* How much can be written to a blocking descriptor that poll() calls writable
  * without being blocked after all. */
-static size_t piece(int fd, size_t n)
+static size_t piece(int fd, const void *buf, size_t n)
 {
+    size_t step = n < STEP ? n : STEP;
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return n < 256 ? n : 256; /* whatever it is, it holds that */
+        return step;
     if (S_ISFIFO(status.st_mode) && n > PIPE_BUF)
         return PIPE_BUF;
-    if (S_ISCHR(status.st_mode) && n > 256)
-        return 256;
-    return n;
+    return S_ISCHR(status.st_mode) ? step_of_terminal(fd, buf, step) : n;
 }
 
 static ssize_t attempt_read(int fd, void *buf, size_t n, enum mode *mode)
@@ -380,7 +444,7 @@ static ssize_t attempt_write(int fd, const void *buf, size_t n, enum mode *mode)
             *mode = LEVEL;
             if (err)
                 return err;
-            n = piece(fd, n);
+            n = piece(fd, buf, n);
         }
         put = write(fd, buf, n);
     }
@@ -405,21 +469,22 @@ static ssize_t attempt_accept(int fd, struct sockaddr *addr, socklen_t *len,
 }
 
 /* After an attempt: 0 to try again, or what the call returns. */
-static ssize_t after_attempt(px_fiber *self, int fd, int events, ssize_t result,
-                             enum mode mode)
+static ssize_t after_attempt(px_fiber *self, ssize_t result, struct wait *wait)
 {
     if (result == -EINTR)
         return 0;
+    if (result == PX_EBADF)
+        look_whether_closed(px__loop, wait->fd);
     if (result != -EAGAIN)
         return result;
-    return park_on(self, fd, events, mode == TRANSFER, &fd_class);
+    return park_on(self, wait);
 }
 
 ssize_t px_read(int fd, void *buf, size_t n)
 {
     px_fiber *self = px__self;
     ssize_t result;
-    enum mode mode;
+    struct wait wait = {fd, PX_READABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
 
     if (err)
@@ -427,10 +492,10 @@ ssize_t px_read(int fd, void *buf, size_t n)
     if (fd < 0)
         return PX_EBADF;
     for (;;) {
-        result = attempt_read(fd, buf, n, &mode);
+        result = attempt_read(fd, buf, n, &wait.mode);
         if (result >= 0)
             return result;
-        result = after_attempt(self, fd, PX_READABLE, result, mode);
+        result = after_attempt(self, result, &wait);
         if (result)
             return result;
     }
@@ -440,7 +505,7 @@ ssize_t px_write(int fd, const void *buf, size_t n)
 {
     px_fiber *self = px__self;
     ssize_t result;
-    enum mode mode;
+    struct wait wait = {fd, PX_WRITABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
 
     if (err)
@@ -448,10 +513,10 @@ ssize_t px_write(int fd, const void *buf, size_t n)
     if (fd < 0)
         return PX_EBADF;
     for (;;) {
-        result = attempt_write(fd, buf, n, &mode);
+        result = attempt_write(fd, buf, n, &wait.mode);
         if (result >= 0)
             return result;
-        result = after_attempt(self, fd, PX_WRITABLE, result, mode);
+        result = after_attempt(self, result, &wait);
         if (result)
             return result;
     }
@@ -480,7 +545,7 @@ int px_accept(int fd, struct sockaddr *addr, socklen_t *len)
 {
     px_fiber *self = px__self;
     ssize_t result;
-    enum mode mode;
+    struct wait wait = {fd, PX_READABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
 
     if (err)
@@ -488,12 +553,12 @@ int px_accept(int fd, struct sockaddr *addr, socklen_t *len)
     if (fd < 0)
         return PX_EBADF;
     for (;;) {
-        result = attempt_accept(fd, addr, len, &mode);
+        result = attempt_accept(fd, addr, len, &wait.mode);
         if (result == -ECONNABORTED)
             continue; /* that client has gone; the next one may be there */
         if (result >= 0)
             return (int)result;
-        result = after_attempt(self, fd, PX_READABLE, result, mode);
+        result = after_attempt(self, result, &wait);
         if (result)
             return (int)result;
     }
@@ -518,7 +583,7 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
     if (err != PX_ETIMEDOUT || scope.status != PX_ETIMEDOUT)
         return err;
     /* Its own end is no news; another scope's is told by the next look. */
-    return descriptor->closings != closings ? PX_ECLOSED : 0;
+    return descriptor->closings != closings ? descriptor->closed : 0;
 }
 
 /* A Unix socket whose listener's backlog is full says EAGAIN, and nothing
@@ -558,6 +623,7 @@ static int socket_error(int fd)
 int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
     px_fiber *self = px__self;
+    struct wait wait = {fd, PX_WRITABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
 
     if (err)
@@ -569,7 +635,7 @@ int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
     if (err != -EINPROGRESS && err != -EINTR)
         return err;
     do {
-        err = park_on(self, fd, PX_WRITABLE, true, &fd_class);
+        err = park_on(self, &wait);
         if (err)
             return err;
         err = ready_now(fd, PX_WRITABLE);

@@ -44,9 +44,10 @@ static void nonblocking_pair(int ends[2])
     open_pair(ends, SOCK_NONBLOCK);
 }
 
-static int raw_terminal(int *slave)
+/* A raw one, but for what becomes of its output. Its descriptors block. */
+static int open_terminal(int *slave, tcflag_t output)
 {
-    int master = posix_openpt(O_RDWR | O_NOCTTY);
+    int master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     char name[64];
     struct termios mode;
 
@@ -58,18 +59,19 @@ static int raw_terminal(int *slave)
     EXPECT(*slave >= 0);
     EXPECT_EQ(tcgetattr(*slave, &mode), 0);
     cfmakeraw(&mode);
+    mode.c_oflag = output;
     EXPECT_EQ(tcsetattr(*slave, TCSANOW, &mode), 0);
     return master;
 }
 
 static void terminal_in(int ends[2])
 {
-    ends[1] = raw_terminal(&ends[0]);
+    ends[1] = open_terminal(&ends[0], 0);
 }
 
 static void terminal_out(int ends[2])
 {
-    ends[0] = raw_terminal(&ends[1]);
+    ends[0] = open_terminal(&ends[1], 0);
 }
 
 /* The first four deliver at once; a terminal does so in its own time. */
@@ -958,6 +960,66 @@ static void loops_of_several_threads_keep_their_descriptors_apart(void **state)
     assert_log("");
 }
 
+/* ---- terminals ---- */
+
+struct typing {
+    int fd;
+    int writes;
+    int result;
+};
+
+static int writes_for_ever(void *arg)
+{
+    static const char *const text =
+        "of tabs\t\t\t\t, lines\n\n\r\n and \b plain characters";
+    struct typing *t = arg;
+    size_t length = strlen(text);
+    char bytes[1024];
+    ssize_t put;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = text[(i + (size_t)t->writes * 7) % length];
+    while ((put = px_write(t->fd, bytes, sizeof(bytes))) > 0)
+        t->writes++;
+    t->result = (int)put;
+    return 0;
+}
+
+/* Tabs and line ends become several characters, which need room of their own:
+ * in whatever place the terminal becomes full. */
+static int fills_terminals(void *arg)
+{
+    static const tcflag_t outputs[] = {OPOST | ONLCR | TAB3, OPOST | OLCUC, 0};
+    px_fiber *fiber;
+    int slave, master;
+
+    (void)arg;
+    (void)alarm(60); /* a thread that is blocked would stay so */
+    for (int i = 0; i < 60; i++) {
+        master = open_terminal(&slave, outputs[i % 3]);
+        struct typing t = {.fd = slave, .writes = i / 3};
+        fiber = start_handle(writes_for_ever, &t);
+        settle();
+        EXPECT(t.writes > i / 3);
+        EXPECT(!px_is_done(fiber));
+        EXPECT(!has_room(slave));
+        EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
+        EXPECT_EQ(t.result, PX_ECANCELED);
+        EXPECT_EQ(px_close(slave), 0);
+        EXPECT_EQ(close(master), 0);
+    }
+    (void)alarm(0);
+    return 0;
+}
+
+static void a_full_terminal_parks_the_writer_and_not_the_thread(void **state)
+{
+    (void)state;
+    if (!has_terminals())
+        skip();
+    check(fills_terminals);
+}
+
 static const struct CMUnitTest tests[] = {
     PX_TEST(reading_nothing_never_waits),
     PX_TEST(a_read_takes_what_is_there_without_waiting),
@@ -988,6 +1050,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_descriptor_is_used_in_one_run_after_the_other),
     PX_TEST(two_fibers_answer_each_other),
     PX_TEST(loops_of_several_threads_keep_their_descriptors_apart),
+    PX_TEST(a_full_terminal_parks_the_writer_and_not_the_thread),
 };
 
 PX_TEST_MAIN(tests)

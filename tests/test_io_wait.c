@@ -1017,6 +1017,125 @@ static void a_wait_on_a_closed_number_can_be_cancelled(void **state)
     check(cancel_after_plain_close);
 }
 
+/* Several are woken for a number; the first that runs takes what there was, and
+ * makes the number another file's. */
+struct replacing {
+    int fd;
+    int new[2];
+    bool with_newcomer;
+    struct waiting newcomer;
+    int results[3];
+    int count;
+};
+
+static int waits_and_replaces(void *arg)
+{
+    struct replacing *r = arg;
+    int result = px_wait_fd(r->fd, PX_READABLE);
+
+    r->results[r->count++] = result;
+    if (r->count > 1)
+        return 0;
+    EXPECT_EQ(take(r->fd), 'x');
+    replace(r->fd, r->new);
+    r->newcomer.fd = r->fd;
+    r->newcomer.events = PX_READABLE;
+    if (r->with_newcomer)
+        start(wait_for_it, &r->newcomer);
+    return 0;
+}
+
+/* What becomes of the others. A poller that looks at numbers can not tell. */
+static int replaced_before_they_ran(bool with_newcomer)
+{
+    int old[2], told = PX_POLLS_NUMBERS ? 1 : 3;
+
+    open_pipe(old, 0);
+    struct replacing r = {.fd = old[0], .with_newcomer = with_newcomer};
+    for (int i = 0; i < 3; i++)
+        start(waits_and_replaces, &r);
+    settle();
+    put(old[1], 'x');
+    settle();
+    EXPECT_EQ(r.count, told);
+    EXPECT_EQ(r.results[0], PX_READABLE);
+    put(r.new[1], 'y');
+    settle();
+    EXPECT_EQ(r.count, 3);
+    for (int i = 1; i < 3; i++)
+        EXPECT_EQ(r.results[i], PX_POLLS_NUMBERS ? PX_READABLE : PX_EBADF);
+    EXPECT_EQ(r.newcomer.result, with_newcomer ? PX_READABLE : 0);
+    EXPECT_EQ(close(old[1]), 0);
+    close_both(r.new);
+    return 0;
+}
+
+static int replaced_before(void *arg)
+{
+    (void)arg;
+    return replaced_before_they_ran(false);
+}
+
+static int replaced_and_waited_for(void *arg)
+{
+    (void)arg;
+    return replaced_before_they_ran(true);
+}
+
+static void who_was_woken_does_not_wait_for_another_file(void **state)
+{
+    (void)state;
+    check(replaced_before);
+    check(replaced_and_waited_for);
+}
+
+/* Whoever finds out tells those who wait. */
+static int found_to_be_closed(void *arg)
+{
+    bool by_reading = arg;
+    int ends[2], number;
+    char byte;
+
+    open_pipe(ends, 0);
+    number = ends[0];
+    struct waiting a = {.fd = number, .events = PX_READABLE}, b = a;
+    start(wait_for_it, &a);
+    start(wait_for_it, &b);
+    settle();
+    close_both(ends);
+    if (by_reading)
+        EXPECT_EQ(px_read(number, &byte, 1), PX_EBADF);
+    else
+        EXPECT_EQ(px_wait_fd(number, PX_READABLE), PX_EBADF);
+    settle();
+    EXPECT_EQ(a.result, PX_EBADF);
+    EXPECT_EQ(b.result, PX_EBADF);
+    open_pipe(ends, 0);
+    EXPECT_EQ(ends[0], number);
+    put(ends[1], 'x');
+    EXPECT_EQ(px_wait_fd(number, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(take(number), 'x');
+    a.done = false;
+    start(wait_for_it, &a);
+    settle();
+    EXPECT(!a.done);
+    put(ends[1], 'x');
+    settle();
+    EXPECT_EQ(a.result, PX_READABLE);
+    close_both(ends);
+    return 0;
+}
+
+static void one_that_is_told_of_a_closed_number_tells_who_waits(void **state)
+{
+    static bool by_reading = true;
+
+    (void)state;
+    run_fibers(found_to_be_closed, NULL);
+    run_fibers(found_to_be_closed, &by_reading);
+    assert_log("");
+}
+
 static int rounds_of_reuse(void *arg)
 {
     int rounds = scaled(10000, 500), other[2];
@@ -1081,6 +1200,8 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_number_may_mean_the_old_file_again),
     PX_TEST(readiness_of_the_old_file_is_not_that_of_the_new),
     PX_TEST(a_wait_on_a_closed_number_can_be_cancelled),
+    PX_TEST(who_was_woken_does_not_wait_for_another_file),
+    PX_TEST(one_that_is_told_of_a_closed_number_tells_who_waits),
     PX_TEST(ten_thousand_plain_closes_and_reuses_confuse_nobody),
 };
 

@@ -35,7 +35,9 @@ PX_BEGIN_DECLS
 /** Wait until `fd` is ready for one of `events`. A regular file is always
  *  ready. If the descriptor is closed behind our back while it waits, this is
  *  PX_EBADF at the latest when the number is waited on again; by px_close(),
- *  PX_ECLOSED at once. Cancellation point.
+ *  PX_ECLOSED at once. Where the library was built with poll(2), a number that
+ *  is another file's by the time a woken fiber runs is not told apart: close
+ *  with px_close() there. Cancellation point.
  *  @return those of `events` that are ready, above 0; PX_EINVAL if events is 0
  *  or has unknown bits, PX_EBADF, PX_ECLOSED, PX_ENOMEM, PX_ECANCELED,
  *  PX_ETIMEDOUT, PX_ENOFIBER where it would have to wait off-fiber, or another
@@ -47,8 +49,10 @@ PX_API PX_NODISCARD int px_wait_fd(int fd, int events);
 PX_API PX_NODISCARD ssize_t px_read(int fd, void *buf, size_t n);
 
 /** write(2), waiting until there is room; one transfer, which may be short.
- *  Cancellation point. @return bytes written; -errno (PX_EPIPE), or a code as
- *  px_wait_fd(). */
+ *  To a terminal that is blocking it is some plain characters at a time, or one
+ *  tab or line end. A blocking eventfd whose counter has no room for what is
+ *  added blocks the thread: px_nonblock() it. Cancellation point.
+ *  @return bytes written; -errno (PX_EPIPE), or a code as px_wait_fd(). */
 PX_API PX_NODISCARD ssize_t px_write(int fd, const void *buf, size_t n);
 
 /** Write all `n` bytes. Cancellation point.
@@ -64,8 +68,9 @@ PX_API PX_NODISCARD int px_write_all(int fd, const void *buf, size_t n,
 PX_API PX_NODISCARD int px_accept(int fd, struct sockaddr *addr,
                                   socklen_t *len);
 
-/** connect(2), waiting until it is decided. Sets O_NONBLOCK on `fd`. After an
- *  interrupted one, px_close() the descriptor. Cancellation point.
+/** connect(2), waiting until it is decided. Sets O_NONBLOCK on `fd`. After one
+ *  that was interrupted, or PX_ENOFIBER, which leave it under way, px_close()
+ *  the descriptor. Cancellation point.
  *  @return 0; -errno (-ECONNREFUSED, ...), or a code as px_wait_fd(). */
 PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
                                    socklen_t len);

@@ -102,6 +102,7 @@ struct ref {
     bool stale;      /* as another file, which was closed since, */
     bool asked;      /* and is to be reported */
     uint64_t closings;
+    int closing; /* the code of the last one */
     int threads; /* for what is offloaded */
     int posted;
     /* Nothing of these but what is there is looked at. */

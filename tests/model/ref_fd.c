@@ -8,9 +8,18 @@ static void wake_all(struct ref *ref, int code)
         ref_ready(ref, f, code);
 }
 
+static void closed(struct ref *ref, int code)
+{
+    wake_all(ref, code);
+    ref->closings++;
+    ref->closing = code;
+    ref->known = ref->stale = ref->asked = false;
+}
+
 /* Waiting tells the poller, which then finds out that the number is another
- * file's by now: who waited for the old one waits for nothing. */
-static void look(struct ref *ref, int f)
+ * file's by now: who waited for the old one waits for nothing. That may be
+ * this one itself, who was woken and waits again. */
+static void look(struct ref *ref, int f, bool again)
 {
     if (ref->readable) {
         ref->fibers[f].verdict = PX_READABLE;
@@ -19,10 +28,12 @@ static void look(struct ref *ref, int f)
     if (!ref_may_park(ref, f))
         return;
     if (ref->stale) {
-        wake_all(ref, PX_EBADF);
-        ref->closings++;
+        closed(ref, PX_EBADF);
+        if (again) {
+            ref->fibers[f].verdict = PX_EBADF;
+            return;
+        }
     }
-    ref->stale = false;
     ref->known = ref->asked = true;
     ref->fibers[f].closings = ref->closings;
     ref_park(ref, f, REF_FD, 0);
@@ -31,16 +42,16 @@ static void look(struct ref *ref, int f)
 void ref_fd_wait(struct ref *ref, int f)
 {
     if (ref_point(ref, f))
-        look(ref, f);
+        look(ref, f, false);
 }
 
 /* What was reported may be over, or of a file that is closed. */
 void ref_fd_woken(struct ref *ref, int f)
 {
     if (ref->fibers[f].closings != ref->closings)
-        ref->fibers[f].verdict = PX_ECLOSED;
+        ref->fibers[f].verdict = ref->closing;
     else
-        look(ref, f);
+        look(ref, f, true);
 }
 
 bool ref_fd_reports(const struct ref *ref)
@@ -60,11 +71,8 @@ void ref_fd_poll(struct ref *ref)
 void ref_fd_close(struct ref *ref, bool told)
 {
     ref->readable = false;
-    if (told) {
-        wake_all(ref, PX_ECLOSED);
-        ref->closings += ref->known;
-        ref->known = ref->stale = ref->asked = false;
-    } else {
+    if (told)
+        closed(ref, PX_ECLOSED);
+    else
         ref->stale = ref->known && !ref->by_number;
-    }
 }

@@ -93,11 +93,20 @@ static void ranks(const struct ref_fiber *a, int *before, int *sooner)
     }
 }
 
+/* Why it will not go on with its descriptor, or 0. */
+static int closing_of(const struct ref_fiber *a)
+{
+    bool ended = a->state == REF_READY && a->on == REF_FD &&
+                 a->closings != world.ref.closings;
+
+    return ended ? world.ref.closing : 0;
+}
+
 /* Whose child it is, and what it has of its own: a group, an offloaded call. */
 static uint64_t group_state(uint64_t sum, const struct ref_fiber *a)
 {
     sum = mixed(sum, a->parent * 1024 + a->within * 64 + a->kind);
-    sum = mixed(sum, (int64_t)a->job * 2 + (a->closings == world.ref.closings));
+    sum = mixed(sum, (int64_t)a->job * 65536 + closing_of(a));
     if (!a->group)
         return sum;
     sum = mixed(sum, a->running * 64 + a->group);
