@@ -968,6 +968,32 @@ struct typing {
     int result;
 };
 
+static int writes_in_steps(void *arg)
+{
+    char bytes[16] = "";
+    int slave, master = open_terminal(&slave, OPOST | ONLCR | TAB3);
+
+    (void)arg;
+    EXPECT_EQ(px_write(slave, "plain", 5), 5);
+    EXPECT_EQ(px_write(slave, "\tab", 3), 1);
+    EXPECT_EQ(px_write(slave, "ab\n", 3), 2);
+    EXPECT_EQ(px_write_all(slave, "\n", 1, NULL), 0);
+    for (size_t n = 0; n < 12;)
+        n += (size_t)px_read(master, bytes + n, 12 - n);
+    EXPECT(strcmp(bytes, "plain   ab\r\n") == 0);
+    EXPECT_EQ(px_close(slave), 0);
+    EXPECT_EQ(px_close(master), 0);
+    return 0;
+}
+
+static void a_terminal_is_written_to_in_steps(void **state)
+{
+    (void)state;
+    if (!has_terminals())
+        skip();
+    check(writes_in_steps);
+}
+
 static int writes_for_ever(void *arg)
 {
     static const char *const text =
@@ -1050,6 +1076,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_descriptor_is_used_in_one_run_after_the_other),
     PX_TEST(two_fibers_answer_each_other),
     PX_TEST(loops_of_several_threads_keep_their_descriptors_apart),
+    PX_TEST(a_terminal_is_written_to_in_steps),
     PX_TEST(a_full_terminal_parks_the_writer_and_not_the_thread),
 };
 
