@@ -1027,8 +1027,7 @@ static int fills_terminals(void *arg)
         fiber = start_handle(writes_for_ever, &t);
         settle();
         EXPECT(t.writes > i / 3);
-        EXPECT(!px_is_done(fiber));
-        EXPECT(!has_room(slave));
+        EXPECT(!px_is_done(fiber)); /* it was full, at least for a moment */
         EXPECT_EQ(px_cancel_and_await(fiber, NULL), 0);
         EXPECT_EQ(t.result, PX_ECANCELED);
         EXPECT_EQ(px_close(slave), 0);

@@ -31,7 +31,9 @@ PX_API PX_NODISCARD int px_with_timeout(px_nsec timeout, px_fn fn, void *arg);
 PX_API PX_NODISCARD int px_with_deadline(px_nsec when, px_fn fn, void *arg);
 
 /** Leave `scope` whatever is still entered inside it (that is forgotten), and
- *  do nothing if it is not entered. What PX_WITHIN ends with. Never parks. */
+ *  do nothing if it is not entered. What PX_WITHIN ends with. To find that out
+ *  it may look at those that were around it when it was entered: of a scope
+ *  that was forgotten it is not called once they are no more. Never parks. */
 PX_API void px_scope_guard_release(px_scope *scope);
 
 PX_END_DECLS
