@@ -66,7 +66,9 @@ static inline int px__cancellation_point(px_fiber *self)
                : px__look(self);
 }
 
-/* Before parking: a cancellation point that also notices a passed deadline. */
+/* Before parking: a cancellation point that also notices a passed deadline. If
+ * it is 0, nothing else may keep the fiber from parking: the others are taken
+ * to have had their turn. */
 static inline int px__may_park(px_fiber *self)
 {
     return PX_LIKELY(self->attention == 0) ? 0 : px__look_before_wait(self);

@@ -29,6 +29,13 @@ void px__inbox_wait_for_visitors(px_loop *loop)
     /* GCOVR_EXCL_STOP */
 }
 
+/* In a forked child nobody looks, and the numbers may be other files'. */
+void px__inbox_wake(px_loop *loop)
+{
+    if (loop->forks == px__forks)
+        px__poller_wake(&loop->poller);
+}
+
 void px__inbox_push(px_loop *loop, struct px_remote *node)
 {
     struct px_remote *head;
@@ -43,7 +50,7 @@ void px__inbox_push(px_loop *loop, struct px_remote *node)
         &loop->inbox, &head, node, memory_order_release, memory_order_relaxed));
     /* GCOVR_EXCL_STOP */
     if (!head)
-        px__poller_wake(&loop->poller);
+        px__inbox_wake(loop);
     px__inbox_go_out(loop);
 }
 

@@ -14,6 +14,8 @@
 /* Hand `node` to the loop; from any thread. The node is the loop's from here
  * on: it may be delivered, and gone, before this returns. */
 void px__inbox_push(px_loop *loop, struct px_remote *node);
+/* Have it look around, from any thread. */
+void px__inbox_wake(px_loop *loop);
 /* Deliver what has come; on the loop's thread. */
 void px__inbox_deliver(px_loop *loop);
 

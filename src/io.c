@@ -42,11 +42,16 @@ _Static_assert(EAGAIN == EWOULDBLOCK, "one of the two is asked for");
 #define CHUNK 1024
 #define CHUNKS 8192 /* together more than a process can have open */
 
+/* How often a number was found to be closed, and how often by px_close(). */
+struct closings {
+    uint32_t all;
+    uint32_t told;
+};
+
 struct descriptor {
     struct px_watch watch;
     px_waitq waiters;
-    uint32_t closings; /* how often the number was found to be closed */
-    int closed;        /* and how at last: PX_ECLOSED by px_close(), PX_EBADF */
+    struct closings closings;
 };
 
 struct table {
@@ -121,10 +126,19 @@ static void wake(px_loop *loop, struct descriptor *descriptor, int events,
 static void closed(px_loop *loop, struct descriptor *descriptor, int code)
 {
     wake(loop, descriptor, ANYTHING, code);
-    descriptor->closings++;
-    descriptor->closed = code;
+    descriptor->closings.all++;
+    descriptor->closings.told += code == PX_ECLOSED;
     descriptor->watch.keep = false;
     descriptor->watch.generation++;
+}
+
+/* Whether it was, since: 0, or the code of that. */
+static int closed_since(const struct descriptor *descriptor,
+                        struct closings before)
+{
+    if (descriptor->closings.all == before.all)
+        return 0;
+    return descriptor->closings.told == before.told ? PX_EBADF : PX_ECLOSED;
 }
 
 static int wanted(const struct descriptor *descriptor)
@@ -156,7 +170,7 @@ static void on_ready(px_loop *loop, int fd, uint32_t generation, int events)
         wake(loop, descriptor, ANYTHING, err);
 }
 
-bool px__io_interrupt(px_fiber *fiber, int code)
+static bool fd_interrupt(px_fiber *fiber, int code)
 {
     fiber->loop->io_waits--;
     return px__waitq_interrupt(fiber, code);
@@ -164,7 +178,12 @@ bool px__io_interrupt(px_fiber *fiber, int code)
 
 static const struct px_wait_class fd_class = {
     .kind = PX_WAIT_FD,
-    .interrupt = px__io_interrupt,
+    .interrupt = fd_interrupt,
+};
+
+static const struct px_wait_class signal_class = {
+    .kind = PX_WAIT_SIGNAL,
+    .interrupt = fd_interrupt,
 };
 
 /* Make the record ready to be waited on: 0 or a code. */
@@ -227,14 +246,13 @@ static int arm(px_loop *loop, struct descriptor *descriptor,
 static int park(px_fiber *self, struct descriptor *descriptor, int events,
                 const struct px_wait_class *waiting)
 {
-    uint32_t closings = descriptor->closings;
+    struct closings before = descriptor->closings;
     int err;
 
     self->loop->io_waits++;
     err =
         px__waitq_wait(&descriptor->waiters, self, waiting, descriptor, events);
-    return err == 0 && descriptor->closings != closings ? descriptor->closed
-                                                        : err;
+    return err ? err : closed_since(descriptor, before);
 }
 
 /* Park until the poller reports what is waited for: 0 or a code. It may be told
@@ -243,12 +261,15 @@ static int park_on(px_fiber *self, struct wait *wait)
 {
     px_loop *loop = self->loop;
     struct descriptor *descriptor;
-    int err = px__may_park(self);
+    int err;
 
-    if (!err)
-        err = prepare(loop, wait->fd, &descriptor);
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = prepare(loop, wait->fd, &descriptor);
     if (!err)
         err = arm(loop, descriptor, wait);
+    if (!err)
+        err = px__may_park(self);
     if (err)
         return err;
     wait->again = true;
@@ -283,14 +304,13 @@ static int ready_now(int fd, int events)
 
 /* A call was told that the number is no file's. If so, those who wait for it
  * have not been told: the poller says nothing of a file that is gone. */
-static void look_whether_closed(px_loop *loop, int fd)
+static void look_whether_closed(int fd)
 {
-    struct descriptor *descriptor = loop ? find(loop, fd) : NULL;
+    int saved = errno;
 
-    if (!descriptor || fcntl(fd, F_GETFD) >= 0)
-        return;
-    closed(loop, descriptor, PX_EBADF);
-    px__poller_forget(&loop->poller, &descriptor->watch);
+    if (fcntl(fd, F_GETFD) < 0)
+        px__io_forget(px__loop, fd, PX_EBADF);
+    errno = saved;
 }
 
 /* Wait until it is ready, by looking: for what, or a code. */
@@ -304,25 +324,23 @@ static int wait_level(px_fiber *self, struct wait *wait)
             ready = ready_now(wait->fd, wait->events);
     }
     if (ready == PX_EBADF)
-        look_whether_closed(px__loop, wait->fd);
+        look_whether_closed(wait->fd);
     return ready;
 }
 
-/* Wake everybody with PX_ECLOSED, and have nothing of it registered. */
-void px__io_forget(px_loop *loop, int fd)
+void px__io_forget(px_loop *loop, int fd, int code)
 {
     struct descriptor *descriptor = loop ? find(loop, fd) : NULL;
 
     if (!descriptor)
         return;
-    closed(loop, descriptor, PX_ECLOSED);
+    closed(loop, descriptor, code);
     px__poller_forget(&loop->poller, &descriptor->watch);
 }
 
-int px__io_park_for_signal(px_fiber *self, int fd,
-                           const struct px_wait_class *waiting)
+int px__io_park_for_signal(px_fiber *self, int fd)
 {
-    struct wait wait = {fd, PX_READABLE, waiting, LEVEL, false};
+    struct wait wait = {fd, PX_READABLE, &signal_class, LEVEL, false};
 
     return park_on(self, &wait);
 }
@@ -374,7 +392,7 @@ static int ask_listener(int fd)
     return listens ? ask(fd, PX_READABLE) : PX_EINVAL;
 }
 
-#define STEP 256 /* bytes; whatever it is, it holds that */
+#define STEP 256 /* bytes */
 
 static bool is_translated(char byte)
 {
@@ -382,13 +400,18 @@ static bool is_translated(char byte)
 }
 
 /* A terminal that poll() calls writable does one step without waiting: some
- * plain characters, or one that it makes others of. */
-static size_t step_of_terminal(int fd, const char *bytes, size_t n)
+ * plain characters, or one that it makes others of. What is no terminal may be
+ * a device of records, which are not to be cut. */
+static size_t step_of_device(int fd, const char *bytes, size_t n)
 {
     struct termios settings;
     size_t plain = 0;
 
-    if (tcgetattr(fd, &settings) != 0 || !(settings.c_oflag & OPOST))
+    if (tcgetattr(fd, &settings) != 0)
+        return n;
+    if (n > STEP)
+        n = STEP;
+    if (!(settings.c_oflag & OPOST))
         return n;
     if (settings.c_oflag & OLCUC)
         return 1; /* it makes others of most */
@@ -401,14 +424,13 @@ static size_t step_of_terminal(int fd, const char *bytes, size_t n)
  * without being blocked after all. */
 static size_t piece(int fd, const void *buf, size_t n)
 {
-    size_t step = n < STEP ? n : STEP;
     struct stat status;
 
     if (fstat(fd, &status) != 0)
-        return step;
+        return n < STEP ? n : STEP; /* whatever it is, it holds that */
     if (S_ISFIFO(status.st_mode) && n > PIPE_BUF)
         return PIPE_BUF;
-    return S_ISCHR(status.st_mode) ? step_of_terminal(fd, buf, step) : n;
+    return S_ISCHR(status.st_mode) ? step_of_device(fd, buf, n) : n;
 }
 
 static ssize_t attempt_read(int fd, void *buf, size_t n, enum mode *mode)
@@ -474,7 +496,7 @@ static ssize_t after_attempt(px_fiber *self, ssize_t result, struct wait *wait)
     if (result == -EINTR)
         return 0;
     if (result == PX_EBADF)
-        look_whether_closed(px__loop, wait->fd);
+        look_whether_closed(wait->fd);
     if (result != -EAGAIN)
         return result;
     return park_on(self, wait);
@@ -569,21 +591,21 @@ static int pause_on(px_fiber *self, int fd, px_nsec duration)
 {
     struct descriptor *descriptor;
     px_scope scope;
-    uint32_t closings;
-    int err = px__may_park(self);
+    struct closings before;
+    int err = prepare(self->loop, fd, &descriptor);
 
     if (!err)
-        err = prepare(self->loop, fd, &descriptor);
+        err = px__may_park(self);
     if (err)
         return err;
     px__scope_push(&scope, self, px__deadline_of(self->loop, duration), 0);
-    closings = descriptor->closings;
+    before = descriptor->closings;
     err = park(self, descriptor, PAUSED, &fd_class);
     px__scope_pop(&scope, self);
     if (err != PX_ETIMEDOUT || scope.status != PX_ETIMEDOUT)
         return err;
     /* Its own end is no news; another scope's is told by the next look. */
-    return descriptor->closings != closings ? descriptor->closed : 0;
+    return closed_since(descriptor, before);
 }
 
 /* A Unix socket whose listener's backlog is full says EAGAIN, and nothing
@@ -647,8 +669,12 @@ int px_nonblock(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
 
-    if (flags < 0)
-        return -errno;
+    if (flags < 0) {
+        int err = -errno;
+
+        look_whether_closed(fd);
+        return err;
+    }
     if (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
         return -errno;
     return 0;
@@ -656,7 +682,7 @@ int px_nonblock(int fd)
 
 int px_close(int fd)
 {
-    px__io_forget(px__loop, fd);
+    px__io_forget(px__loop, fd, PX_ECLOSED);
     if (close(fd) != 0 && errno != EINTR)
         return -errno;
     return 0;

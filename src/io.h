@@ -8,13 +8,11 @@
 #include "scheduler.h"
 
 /* Park until a signalfd may be readable: 0, or a code. */
-int px__io_park_for_signal(px_fiber *self, int fd,
-                           const struct px_wait_class *waiting);
-/* px_wait_class.interrupt of what waits for a descriptor. */
-bool px__io_interrupt(px_fiber *fiber, int code);
-/* Wake whoever waits for a descriptor with PX_ECLOSED, and have nothing of it
- * registered. A NULL loop has none. */
-void px__io_forget(px_loop *loop, int fd);
+int px__io_park_for_signal(px_fiber *self, int fd);
+/* Wake whoever waits for a descriptor with PX_ECLOSED or, if nobody can who
+ * knows what is closed now, PX_EBADF; and have nothing of it registered. A NULL
+ * loop has none. */
+void px__io_forget(px_loop *loop, int fd, int code);
 /* The number of the descriptor that a fiber is parked on. */
 int px__io_number(const px_fiber *fiber);
 /* Free the table; at the end of the run. */

@@ -14,7 +14,7 @@
 #include "cancel.h"
 #include "io.h"
 
-/* A pending one: its number, or 0 if there is none. */
+/* A pending one: its number, 0 if there is none, or -errno. */
 static int take(const sigset_t *set)
 {
     static const struct timespec now;
@@ -34,41 +34,26 @@ struct px_signal_wait {
     int number; /* what it was given, or 0 */
 };
 
-/* Nothing more is for it: it was served, interrupted, or ends. */
-static void leave(const px_fiber *fiber)
+/* It has been served; or its call has failed, before or while it was parked,
+ * and it has not run since: it stays in the list until it does, and what comes
+ * later is not for it. */
+static bool is_over(const struct px_signal_wait *wait)
 {
-    struct px_signal_wait **at = &fiber->loop->signal_waits;
+    const px_fiber *fiber = wait->fiber;
 
-    while (*at && (*at)->fiber != fiber)
-        at = &(*at)->next;
-    if (*at)
-        *at = (*at)->next;
+    return wait->number ||
+           (fiber->state == PX_STATE_READY && fiber->verdict != 0);
 }
-
-static bool signal_interrupt(px_fiber *fiber, int code)
-{
-    leave(fiber);
-    return px__io_interrupt(fiber, code);
-}
-
-static const struct px_wait_class signal_class = {
-    .kind = PX_WAIT_SIGNAL,
-    .interrupt = signal_interrupt,
-};
 
 /* Give what is pending to those who wait, the first first. */
 static void serve(px_loop *loop)
 {
-    struct px_signal_wait *next;
+    for (struct px_signal_wait *w = loop->signal_waits; w; w = w->next) {
+        int number = is_over(w) ? 0 : take(w->set);
 
-    for (struct px_signal_wait *w = loop->signal_waits; w; w = next) {
-        int number = take(w->set);
-
-        next = w->next;
-        if (number == 0)
+        if (number <= 0)
             continue;
         w->number = number;
-        leave(w->fiber);
         (void)px__interrupt(w->fiber, 0);
     }
 }
@@ -82,6 +67,15 @@ static void join(px_loop *loop, struct px_signal_wait *wait)
     *end = wait;
 }
 
+static void leave(px_loop *loop, const struct px_signal_wait *wait)
+{
+    struct px_signal_wait **at = &loop->signal_waits;
+
+    while (*at != wait)
+        at = &(*at)->next;
+    *at = wait->next;
+}
+
 /* In turn: the signal's number, or a code. What was given is not given back. */
 static int wait_in_turn(px_fiber *self, const sigset_t *set, int fd)
 {
@@ -91,11 +85,11 @@ static int wait_in_turn(px_fiber *self, const sigset_t *set, int fd)
     join(self->loop, &wait);
     serve(self->loop);
     while (wait.number == 0 && err == 0) {
-        err = px__io_park_for_signal(self, fd, &signal_class);
+        err = px__io_park_for_signal(self, fd);
         if (err == 0)
             serve(self->loop);
     }
-    leave(self);
+    leave(self->loop, &wait);
     return wait.number ? wait.number : err;
 }
 
@@ -122,7 +116,7 @@ int px_wait_signal(const sigset_t *set)
     if (fd < 0)
         return -errno;
     number = wait_in_turn(self, set, fd);
-    px__io_forget(self->loop, fd);
+    px__io_forget(self->loop, fd, PX_EBADF);
     (void)close(fd);
     return number;
 }

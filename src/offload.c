@@ -189,23 +189,26 @@ void px__offload_close(px_loop *loop)
     loop->pool = NULL;
 }
 
-/* Queue the job, and see to it that a thread will come for it. */
-static int submit(struct pool *pool, struct job *job)
+/* See to it that a thread will come for one job more. */
+static int have_thread(struct pool *pool)
 {
     int err = 0;
 
     (void)pthread_mutex_lock(&pool->lock);
-    append(pool, job);
-    if (pool->queued > pool->idle && pool->count < pool->cap)
+    if (pool->queued >= pool->idle && pool->count < pool->cap)
         err = start_thread(pool);
     if (err && pool->count > 0)
         err = 0; /* one that is busy now will come */
-    if (err)
-        take_out(pool, job);
-    else
-        (void)pthread_cond_signal(&pool->work);
     (void)pthread_mutex_unlock(&pool->lock);
     return err;
+}
+
+static void submit(struct pool *pool, struct job *job)
+{
+    (void)pthread_mutex_lock(&pool->lock);
+    append(pool, job);
+    (void)pthread_cond_signal(&pool->work);
+    (void)pthread_mutex_unlock(&pool->lock);
 }
 
 static bool take_back(px_fiber *fiber, int code)
@@ -239,16 +242,20 @@ int px_offload(px_fn fn, void *arg)
 
     if (!fn)
         return PX_EINVAL;
-    err = px__may_park(self);
+    if (!px__is_fiber(self))
+        return PX_ENOFIBER;
+    err = px__cancellation_point(self);
+    if (!err)
+        err = open_pool(self->loop);
+    if (!err)
+        err = have_thread(self->loop->pool);
+    errno = saved;
+    if (!err)
+        err = px__may_park(self);
     if (err)
         return err;
     job.remote.deliver = deliver;
-    err = open_pool(self->loop);
-    if (!err)
-        err = submit(self->loop->pool, &job);
-    errno = saved;
-    if (err)
-        return err;
+    submit(self->loop->pool, &job);
     self->loop->offloads++;
     self->waits_on = &job;
     return px__park(self, &offload_class);

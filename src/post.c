@@ -218,7 +218,7 @@ int px_loop_unhold(px_loop *loop)
         continue;
     /* GCOVR_EXCL_STOP */
     if (holds == 1)
-        px__poller_wake(&loop->poller);
+        px__inbox_wake(loop);
     px__inbox_go_out(loop);
     errno = saved;
     return holds > 0 ? 0 : PX_EINVAL;

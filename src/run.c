@@ -95,6 +95,7 @@ static px_loop *loop_new(const px_run_options *options)
         loop->options.timer_slack = 0;
     loop->run = atomic_fetch_add(&runs, 1) + 1;
     loop->thread = &px__loop;
+    loop->forks = px__forks;
     if (__cxa_get_globals)
         loop->exceptions = __cxa_get_globals();
     if (!loop->options.max_fibers)

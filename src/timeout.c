@@ -11,9 +11,11 @@ static void release(px_scope *scope, const char *function)
 {
     px_fiber *self = px__self;
 
-    /* Not one that an earlier fiber of the same record has left behind. Who is
-     * inside is not asked: that memory may be a dead frame's. */
-    if (scope->fiber && scope->fiber == self && scope->id == self->id)
+    /* Not one that an earlier fiber of the same record has left behind, in this
+     * run or an earlier one. Who is inside is not asked: that memory may be a
+     * dead frame's. */
+    if (scope->fiber && scope->fiber == self && scope->id == self->id &&
+        scope->run == (uint32_t)self->loop->run)
         px__scope_unwind(scope, self, function);
 }
 

@@ -273,6 +273,33 @@ static void a_post_in_a_child_writes_to_no_file_of_its_own(void **state)
     assert_log("");
 }
 
+/* What this thread has not opened is still open. */
+static void close_and_post(void *arg)
+{
+    for (int fd = 3; fd < 64; fd++)
+        (void)close(fd);
+    post_to_the_parents_loop(arg);
+}
+
+static int fork_and_close(void *loop)
+{
+    return status_of_child(close_and_post, loop);
+}
+
+static int fork_elsewhere_and_post(void *arg)
+{
+    (void)arg;
+    EXPECT_EQ(px_offload(fork_and_close, px_current_loop()), 0);
+    return 0;
+}
+
+static void nor_does_one_in_a_child_of_another_thread(void **state)
+{
+    (void)state;
+    run_fibers(fork_elsewhere_and_post, NULL);
+    assert_log("");
+}
+
 static int offload_in_child(void *arg)
 {
     (void)arg;
@@ -595,6 +622,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_child_may_exec),
     PX_TEST(releasing_in_a_child_runs_no_fiber_of_the_parent),
     PX_TEST(a_post_in_a_child_writes_to_no_file_of_its_own),
+    PX_TEST(nor_does_one_in_a_child_of_another_thread),
     PX_TEST(a_child_has_threads_of_its_own_to_offload_to),
     PX_TEST(R118_the_parents_descriptors_are_not_touched),
     PX_TEST(R120_an_interrupted_child_dies_of_it),

@@ -968,6 +968,25 @@ struct typing {
     int result;
 };
 
+/* It may be a device of records. */
+static int writes_at_once(void *arg)
+{
+    char bytes[1000] = "";
+    int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+    (void)arg;
+    EXPECT(fd >= 0);
+    EXPECT_EQ(px_write(fd, bytes, sizeof(bytes)), sizeof(bytes));
+    EXPECT_EQ(px_close(fd), 0);
+    return 0;
+}
+
+static void what_is_no_terminal_is_written_to_at_once(void **state)
+{
+    (void)state;
+    check(writes_at_once);
+}
+
 static int writes_in_steps(void *arg)
 {
     char bytes[16] = "";
@@ -1075,6 +1094,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_descriptor_is_used_in_one_run_after_the_other),
     PX_TEST(two_fibers_answer_each_other),
     PX_TEST(loops_of_several_threads_keep_their_descriptors_apart),
+    PX_TEST(what_is_no_terminal_is_written_to_at_once),
     PX_TEST(a_terminal_is_written_to_in_steps),
     PX_TEST(a_full_terminal_parks_the_writer_and_not_the_thread),
 };

@@ -10,6 +10,8 @@
 #include "px_test_io.h"
 
 #include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
@@ -1089,12 +1091,32 @@ static void who_was_woken_does_not_wait_for_another_file(void **state)
     check(replaced_and_waited_for);
 }
 
+typedef int (*fd_call)(int fd);
+
+static int by_waiting(int fd)
+{
+    return px_wait_fd(fd, PX_READABLE);
+}
+
+static int by_reading(int fd)
+{
+    char byte;
+
+    return (int)px_read(fd, &byte, 1);
+}
+
+static int by_connecting(int fd)
+{
+    struct sockaddr_un nowhere = {.sun_family = AF_UNIX};
+
+    return px_connect(fd, (struct sockaddr *)&nowhere, sizeof(nowhere));
+}
+
 /* Whoever finds out tells those who wait. */
 static int found_to_be_closed(void *arg)
 {
-    bool by_reading = arg;
+    fd_call call = *(fd_call *)arg;
     int ends[2], number;
-    char byte;
 
     open_pipe(ends, 0);
     number = ends[0];
@@ -1103,10 +1125,7 @@ static int found_to_be_closed(void *arg)
     start(wait_for_it, &b);
     settle();
     close_both(ends);
-    if (by_reading)
-        EXPECT_EQ(px_read(number, &byte, 1), PX_EBADF);
-    else
-        EXPECT_EQ(px_wait_fd(number, PX_READABLE), PX_EBADF);
+    EXPECT_EQ(call(number), PX_EBADF);
     settle();
     EXPECT_EQ(a.result, PX_EBADF);
     EXPECT_EQ(b.result, PX_EBADF);
@@ -1128,12 +1147,163 @@ static int found_to_be_closed(void *arg)
 
 static void one_that_is_told_of_a_closed_number_tells_who_waits(void **state)
 {
-    static bool by_reading = true;
+    static fd_call calls[] = {by_waiting, by_reading, by_connecting,
+                              px_nonblock};
 
     (void)state;
-    run_fibers(found_to_be_closed, NULL);
-    run_fibers(found_to_be_closed, &by_reading);
+    for (int i = 0; i < 4; i++)
+        run_fibers(found_to_be_closed, &calls[i]);
     assert_log("");
+}
+
+/* It was woken, and before it runs its file is closed by px_close(); the number
+ * is another file's then, which is found to be closed. */
+struct told_first {
+    int fd;
+    int other;
+};
+
+static int closes_both_ways(void *arg)
+{
+    struct told_first *t = arg;
+    char byte;
+
+    EXPECT_EQ(px_wait_fd(t->other, PX_READABLE), PX_READABLE);
+    EXPECT_EQ(px_close(t->fd), 0);
+    EXPECT_EQ(open("/dev/null", O_RDONLY | O_CLOEXEC), t->fd);
+    EXPECT_EQ(close(t->fd), 0);
+    EXPECT_EQ(px_read(t->fd, &byte, 1), PX_EBADF);
+    return 0;
+}
+
+static int told_before_it_ran(void *arg)
+{
+    int ends[2], other[2];
+
+    (void)arg;
+    open_pipe(other, 0);
+    open_pipe(ends, 0);
+    struct waiting a = {.fd = ends[0], .events = PX_READABLE};
+    struct told_first t = {.fd = ends[0], .other = other[0]};
+    start(closes_both_ways, &t);
+    start(wait_for_it, &a);
+    settle();
+    put(other[1], 'x');
+    put(ends[1], 'x');
+    settle();
+    EXPECT(a.done);
+    /* It may have run first, if the run queue is shuffled. */
+    EXPECT(a.result == PX_ECLOSED || a.result == PX_READABLE);
+    EXPECT_EQ(close(ends[1]), 0);
+    close_both(other);
+    return 0;
+}
+
+static void px_close_is_told_whatever_becomes_of_the_number(void **state)
+{
+    (void)state;
+    check(told_before_it_ran);
+}
+
+static int waits_for_signal(void *arg)
+{
+    EXPECT_EQ(px_wait_signal(arg), PX_ECANCELED);
+    return 0;
+}
+
+/* Nobody has called px_close(). */
+static int number_of_a_signal(void *arg)
+{
+    sigset_t first, second, before;
+    int ends[2];
+
+    (void)arg;
+    (void)sigemptyset(&first);
+    (void)sigaddset(&first, SIGUSR1);
+    (void)sigemptyset(&second);
+    (void)sigaddset(&second, SIGUSR2);
+    (void)pthread_sigmask(SIG_BLOCK, &first, &before);
+    open_pipe(ends, 0);
+    struct waiting a = {.fd = ends[0], .events = PX_READABLE};
+    px_fiber *waits = start_handle(waits_for_signal, &second);
+    start(wait_for_it, &a);
+    settle();
+    EXPECT_EQ(close(ends[0]), 0);
+    EXPECT_EQ(raise(SIGUSR1), 0);
+    EXPECT_EQ(px_wait_signal(&first), SIGUSR1);
+    settle();
+    EXPECT_EQ(a.result, PX_EBADF);
+    EXPECT_EQ(px_cancel_and_await(waits, NULL), 0);
+    EXPECT_EQ(close(ends[1]), 0);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return 0;
+}
+
+static void a_number_that_px_wait_signal_had_is_EBADF(void **state)
+{
+    (void)state;
+    check(number_of_a_signal);
+}
+
+static int takes_a_turn(void *arg)
+{
+    *(bool *)arg = true;
+    return 0;
+}
+
+static int fails_to_wait(int fd)
+{
+    return px_wait_fd(fd, PX_READABLE);
+}
+
+static int does_nothing(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static int fails_to_offload(int fd)
+{
+    (void)fd;
+    return px_offload(does_nothing, NULL);
+}
+
+/* `call` fails for want of a descriptor. */
+static bool gives_way(fd_call call, int fd)
+{
+    px_spawn_options options = {.queued = true};
+    bool turned = false;
+    px_scope scope;
+
+    EXPECT_EQ(px_spawn_with(NULL, &options, takes_a_turn, &turned), 0);
+    for (int i = 0; i < 10 * 1024 && !turned; i++) {
+        EXPECT_EQ(px_scope_enter(&scope, 0), 0);
+        EXPECT_EQ(px_yield(), PX_ETIMEDOUT);
+        EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+        EXPECT_EQ(call(fd), -EMFILE);
+    }
+    return turned;
+}
+
+static int fails_for_ever(void *arg)
+{
+    struct rlimit old;
+    int ends[2];
+
+    (void)arg;
+    open_pipe(ends, 0);
+    old = no_more_descriptors();
+    EXPECT(gives_way(fails_to_wait, ends[0]));
+    EXPECT(gives_way(fails_to_offload, -1));
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &old), 0);
+    close_both(ends);
+    return 0;
+}
+
+static void a_wait_that_failed_before_it_began_gave_nobody_a_turn(void **state)
+{
+    (void)state;
+    check(fails_for_ever);
 }
 
 static int rounds_of_reuse(void *arg)
@@ -1202,6 +1372,9 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_wait_on_a_closed_number_can_be_cancelled),
     PX_TEST(who_was_woken_does_not_wait_for_another_file),
     PX_TEST(one_that_is_told_of_a_closed_number_tells_who_waits),
+    PX_TEST(px_close_is_told_whatever_becomes_of_the_number),
+    PX_TEST(a_number_that_px_wait_signal_had_is_EBADF),
+    PX_TEST(a_wait_that_failed_before_it_began_gave_nobody_a_turn),
     PX_TEST(ten_thousand_plain_closes_and_reuses_confuse_nobody),
 };
 

@@ -2,6 +2,9 @@
 /* test_scope.c - entering, nesting, firing and leaving scopes. */
 #include "fiber_test.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 /* ---- Entering ---- */
 
 FIBER_TEST(a_scope_that_does_not_fire_changes_nothing)
@@ -853,6 +856,39 @@ static void a_scope_of_an_earlier_run_is_forgotten(void **state)
     run_fibers(meets_it_again, NULL);
 }
 
+/* In a page that is no more by the next run. */
+static px_scope *around;
+
+static int enters_inside_a_page(void *arg UNUSED)
+{
+    EXPECT_EQ(px_scope_enter(around, PX_FOREVER), 0);
+    return px_scope_enter(&left_by_an_earlier_run, PX_FOREVER);
+}
+
+static int releases_what_was_left(void *arg UNUSED)
+{
+    px_scope own;
+
+    EXPECT_EQ(px_scope_enter(&own, PX_SEC), 0);
+    px_scope_guard_release(&left_by_an_earlier_run);
+    EXPECT_EQ(px_deadline(), PX_SEC);
+    EXPECT_EQ(px_scope_leave(&own), 0);
+    return 0;
+}
+
+static void a_guard_of_an_earlier_run_does_nothing(void **state UNUSED)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+    around = mmap(NULL, page, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(around != MAP_FAILED);
+    run_fibers(enters_inside_a_page, NULL);
+    assert_int_equal(munmap(around, page), 0);
+    run_fibers(releases_what_was_left, NULL);
+    assert_log("");
+}
+
 static int takes_anothers_guard(void *arg)
 {
     px_scope of_none = px_scope_not_entered();
@@ -1129,6 +1165,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_scope_that_was_forgotten_is_not_the_next_fibers),
     PX_TEST(nothing_becomes_of_a_scope_whose_fiber_has_ended),
     PX_TEST(a_guard_does_nothing_to_the_next_fiber_of_a_record),
+    PX_TEST(a_guard_of_an_earlier_run_does_nothing),
     PX_TEST(a_scope_that_is_entered_is_not_entered_again),
     PX_TEST(a_scope_inside_one_that_was_left_is_forgotten),
     PX_TEST(a_scope_of_an_earlier_run_is_forgotten),

@@ -464,6 +464,53 @@ static int one_is_cancelled(void *arg)
     return 0;
 }
 
+static int listens_when_it_is_too_late(void *arg)
+{
+    px_scope scope;
+
+    EXPECT_EQ(px_scope_enter(&scope, PX_MSEC), 0);
+    while (px_scope_remaining(&scope) > 0)
+        continue;
+    EXPECT_EQ(listen_for_it(arg), 0);
+    EXPECT_EQ(px_scope_leave(&scope), PX_ETIMEDOUT);
+    return 0;
+}
+
+static int raises_and_listens(void *arg)
+{
+    EXPECT_EQ(send_to_process(SIGUSR1), 0);
+    return px_with_timeout(10 * PX_SEC, listen_for_it, arg);
+}
+
+/* It is in no scope that has fired before it begins to wait; then it gives way,
+ * and its call is over. */
+static int one_is_late(void *arg)
+{
+    struct listening a = {.set = one_signal(SIGUSR1)}, b = a;
+    px_spawn_options options = {.queued = true};
+    px_fiber *fibers[2];
+
+    (void)arg;
+    EXPECT_EQ(
+        px_spawn_with(&fibers[0], &options, listens_when_it_is_too_late, &a),
+        0);
+    EXPECT_EQ(px_spawn_with(&fibers[1], &options, raises_and_listens, &b), 0);
+    EXPECT_EQ(px_await_all(fibers, 2, NULL), 0);
+    EXPECT_EQ(a.result, PX_ETIMEDOUT);
+    EXPECT_EQ(b.result, SIGUSR1);
+    return 0;
+}
+
+static void R5_one_whose_time_was_up_is_given_no_signal(void **state)
+{
+    sigset_t both = two_signals(SIGUSR1, SIGUSR2), before;
+
+    (void)state;
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &both, &before), 0);
+    check_real(one_is_late);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+}
+
 static void R5_one_that_was_cancelled_is_given_no_signal(void **state)
 {
     (void)state;
@@ -819,6 +866,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(an_interrupted_wait_leaves_later_signals_pending),
     PX_TEST(one_that_gives_up_takes_no_signal_from_the_others),
     PX_TEST(R5_one_that_was_cancelled_is_given_no_signal),
+    PX_TEST(R5_one_whose_time_was_up_is_given_no_signal),
     PX_TEST(in_a_fired_scope_a_pending_signal_is_not_taken),
     PX_TEST(a_signal_is_delivered_or_still_pending),
     PX_TEST(of_several_pending_each_waiter_takes_one_in_order),

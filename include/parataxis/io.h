@@ -36,8 +36,8 @@ PX_BEGIN_DECLS
  *  ready. If the descriptor is closed behind our back while it waits, this is
  *  PX_EBADF at the latest when the number is waited on again; by px_close(),
  *  PX_ECLOSED at once. Where the library was built with poll(2), a number that
- *  is another file's by the time a woken fiber runs is not told apart: close
- *  with px_close() there. Cancellation point.
+ *  is another file's by then is not always told apart: close with px_close()
+ *  there. Cancellation point.
  *  @return those of `events` that are ready, above 0; PX_EINVAL if events is 0
  *  or has unknown bits, PX_EBADF, PX_ECLOSED, PX_ENOMEM, PX_ECANCELED,
  *  PX_ETIMEDOUT, PX_ENOFIBER where it would have to wait off-fiber, or another
@@ -82,7 +82,8 @@ PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
  *  PX_EINVAL for NULL, PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
 PX_API PX_NODISCARD int px_wait_signal(const sigset_t *set);
 
-/** Set O_NONBLOCK. Never parks. @return 0, -errno. */
+/** Set O_NONBLOCK. Never parks. @return 0; -errno, and whoever waits on a number
+ *  that is closed is told, as by px_wait_fd(). */
 PX_API int px_nonblock(int fd);
 
 /** Wake whoever of this thread waits on `fd` with PX_ECLOSED, forget it, and

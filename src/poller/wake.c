@@ -20,10 +20,6 @@ void px__wake_close(struct px_poller *poller)
 {
     (void)close(poller->wake[0]);
     (void)close(poller->wake[1]);
-    /* The loop of a forked child's parent can still be posted to: that is not
-     * to write to whatever has these numbers by then. */
-    poller->wake[0] = -1;
-    poller->wake[1] = -1;
 }
 
 void px__poller_wake(struct px_poller *poller)

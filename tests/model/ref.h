@@ -72,7 +72,8 @@ struct ref_fiber {
     int group;          /* its own: which scope; 0: none */
     int64_t running, most;
     int failure;
-    uint64_t closings; /* of the descriptor, when it began to wait */
+    uint64_t closings; /* of the descriptor, when it began to wait, */
+    uint64_t told;     /* and by px_close() */
     enum ref_job job;  /* what is offloaded */
     bool fresh;        /* spawned, and has not begun */
     int spawner;       /* of px_spawn(); REF_NOBODY: the main fiber, a group */
@@ -102,7 +103,7 @@ struct ref {
     bool stale;      /* as another file, which was closed since, */
     bool asked;      /* and is to be reported */
     uint64_t closings;
-    int closing; /* the code of the last one */
+    uint64_t told;
     int threads; /* for what is offloaded */
     int posted;
     /* Nothing of these but what is there is looked at. */
@@ -173,6 +174,8 @@ int ref_group_limit(struct ref *ref, int f, int64_t most);
 
 /* A descriptor, and what is offloaded: ref_fd.c, ref_offload.c. */
 void ref_fd_wait(struct ref *ref, int f);
+/* Whether the file is no more that it began to wait for: 0, or the code. */
+int ref_fd_closed(const struct ref *ref, int f);
 void ref_fd_woken(struct ref *ref, int f);
 bool ref_fd_reports(const struct ref *ref);
 void ref_fd_poll(struct ref *ref);

@@ -12,7 +12,7 @@ static void closed(struct ref *ref, int code)
 {
     wake_all(ref, code);
     ref->closings++;
-    ref->closing = code;
+    ref->told += code == PX_ECLOSED;
     ref->known = ref->stale = ref->asked = false;
 }
 
@@ -25,8 +25,6 @@ static void look(struct ref *ref, int f, bool again)
         ref->fibers[f].verdict = PX_READABLE;
         return;
     }
-    if (!ref_may_park(ref, f))
-        return;
     if (ref->stale) {
         closed(ref, PX_EBADF);
         if (again) {
@@ -35,7 +33,10 @@ static void look(struct ref *ref, int f, bool again)
         }
     }
     ref->known = ref->asked = true;
+    if (!ref_may_park(ref, f))
+        return;
     ref->fibers[f].closings = ref->closings;
+    ref->fibers[f].told = ref->told;
     ref_park(ref, f, REF_FD, 0);
 }
 
@@ -45,11 +46,20 @@ void ref_fd_wait(struct ref *ref, int f)
         look(ref, f, false);
 }
 
+int ref_fd_closed(const struct ref *ref, int f)
+{
+    if (ref->fibers[f].closings == ref->closings)
+        return 0;
+    return ref->fibers[f].told == ref->told ? PX_EBADF : PX_ECLOSED;
+}
+
 /* What was reported may be over, or of a file that is closed. */
 void ref_fd_woken(struct ref *ref, int f)
 {
-    if (ref->fibers[f].closings != ref->closings)
-        ref->fibers[f].verdict = ref->closing;
+    int code = ref_fd_closed(ref, f);
+
+    if (code)
+        ref->fibers[f].verdict = code;
     else
         look(ref, f, true);
 }

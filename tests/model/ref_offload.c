@@ -34,7 +34,7 @@ static void start_some(struct ref *ref)
 
 void ref_offload(struct ref *ref, int f)
 {
-    if (!ref_may_park(ref, f))
+    if (!ref_point(ref, f) || !ref_may_park(ref, f))
         return;
     ref_park(ref, f, REF_OFFLOAD, 0);
     ref->fibers[f].job = REF_WAITING;

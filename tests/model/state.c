@@ -96,10 +96,9 @@ static void ranks(const struct ref_fiber *a, int *before, int *sooner)
 /* Why it will not go on with its descriptor, or 0. */
 static int closing_of(const struct ref_fiber *a)
 {
-    bool ended = a->state == REF_READY && a->on == REF_FD &&
-                 a->closings != world.ref.closings;
-
-    return ended ? world.ref.closing : 0;
+    if (a->state != REF_READY || a->on != REF_FD)
+        return 0;
+    return ref_fd_closed(&world.ref, (int)(a - world.ref.fibers));
 }
 
 /* Whose child it is, and what it has of its own: a group, an offloaded call. */
