@@ -383,6 +383,22 @@ static void off_a_fiber_accept_and_connect_never_wait(void **state)
     assert_log("");
 }
 
+static void off_a_fiber_a_connect_may_be_under_way(void **state)
+{
+    struct mute_listener m;
+    struct sockaddr *address = (struct sockaddr *)&m.address;
+    int fd = tcp_socket(0);
+
+    (void)state;
+    open_mute(&m);
+    assert_int_equal(px_connect(fd, address, sizeof(m.address)), PX_ENOFIBER);
+    assert_true(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    assert_int_equal(px_connect(fd, address, sizeof(m.address)), -EALREADY);
+    assert_int_equal(px_close(fd), 0);
+    close_mute(&m);
+    assert_log("");
+}
+
 static int full_backlog(void *arg)
 {
     struct sockaddr_un address;
@@ -512,6 +528,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_connect_that_nobody_answers_is_interrupted_by_scopes),
     PX_TEST(a_connect_that_is_cancelled_as_its_pause_ends_says_canceled),
     PX_TEST(off_a_fiber_accept_and_connect_never_wait),
+    PX_TEST(off_a_fiber_a_connect_may_be_under_way),
     PX_TEST(a_connect_to_a_full_local_backlog_waits_for_a_place),
     PX_TEST(an_echo_server_serves_its_clients),
 };

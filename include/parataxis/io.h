@@ -68,9 +68,9 @@ PX_API PX_NODISCARD int px_write_all(int fd, const void *buf, size_t n,
 PX_API PX_NODISCARD int px_accept(int fd, struct sockaddr *addr,
                                   socklen_t *len);
 
-/** connect(2), waiting until it is decided. Sets O_NONBLOCK on `fd`. After one
- *  that was interrupted, or PX_ENOFIBER, which leave it under way, px_close()
- *  the descriptor. Cancellation point.
+/** connect(2), waiting until it is decided. Sets O_NONBLOCK on `fd`. It begins
+ *  before it waits, so one that is interrupted, or that would have to wait off
+ *  a fiber, may be under way: px_close() the descriptor. Cancellation point.
  *  @return 0; -errno (-ECONNREFUSED, ...), or a code as px_wait_fd(). */
 PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
                                    socklen_t len);
