@@ -82,8 +82,8 @@ PX_API PX_NODISCARD int px_connect(int fd, const struct sockaddr *addr,
  *  PX_EINVAL for NULL, PX_ECANCELED, PX_ETIMEDOUT, PX_ENOFIBER, -EMFILE, ... */
 PX_API PX_NODISCARD int px_wait_signal(const sigset_t *set);
 
-/** Set O_NONBLOCK. Never parks. @return 0; -errno, and whoever waits on a number
- *  that is closed is told, as by px_wait_fd(). */
+/** Set O_NONBLOCK. Never parks. @return 0; -errno, and if the number is closed,
+ *  whoever waits on it is told, as by px_wait_fd(). */
 PX_API int px_nonblock(int fd);
 
 /** Wake whoever of this thread waits on `fd` with PX_ECLOSED, forget it, and
