@@ -7,12 +7,10 @@
  * The machine may be busy, and hold up any thread for any time: what is said
  * about a wait is what was asked for, and whoever ends one sees it begin.
  */
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -273,96 +271,6 @@ static void R116_only_without_a_timer_the_wait_is_endless(void **state)
     by_the_real_clock(waits_without_a_timer);
 }
 
-/* ---- an error that stays ---- */
-
-static int udp_socket(struct sockaddr_in *address)
-{
-    socklen_t size = sizeof(*address);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-
-    EXPECT(fd >= 0);
-    EXPECT_EQ(bind(fd, (struct sockaddr *)address, size), 0);
-    EXPECT_EQ(getsockname(fd, (struct sockaddr *)address, &size), 0);
-    return fd;
-}
-
-/* A socket that was refused, once, and keeps that in its queue of errors. */
-struct refused {
-    struct sockaddr_in mine, peer;
-    int fd, got;
-    char bytes[2];
-};
-
-static void be_refused(struct refused *r)
-{
-    struct sockaddr *peer = (struct sockaddr *)&r->peer;
-    int on = 1;
-
-    r->mine = r->peer = (struct sockaddr_in){
-        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    EXPECT_EQ(close(udp_socket(&r->peer)), 0);
-    r->fd = udp_socket(&r->mine);
-    EXPECT_EQ(setsockopt(r->fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)), 0);
-    EXPECT_EQ(connect(r->fd, peer, sizeof(r->peer)), 0);
-    EXPECT_EQ(send(r->fd, "x", 1, 0), 1);
-    EXPECT_EQ(px_wait_fd(r->fd, PX_READABLE), PX_READABLE);
-}
-
-static int reads_what_comes(void *arg)
-{
-    struct refused *r = arg;
-
-    EXPECT_EQ(px_read(r->fd, r->bytes, 1), -ECONNREFUSED);
-    while (r->got < 2 && px_read(r->fd, r->bytes + r->got, 1) == 1)
-        r->got++;
-    return 0;
-}
-
-static void expect_few_waits(void)
-{
-    begin_to_count();
-    EXPECT_EQ(px_sleep(50 * PX_MSEC), 0);
-    EXPECT(waits <= 20);
-}
-
-static int waits_beside_an_error(void *arg UNUSED)
-{
-    struct sockaddr *to;
-    struct refused r = {0};
-    px_fiber *fiber;
-    char byte;
-    int peer;
-
-    be_refused(&r);
-    to = (struct sockaddr *)&r.mine;
-    peer = udp_socket(&r.peer);
-    fiber = start_handle(reads_what_comes, &r);
-    expect_few_waits();
-    EXPECT_EQ(sendto(peer, "a", 1, 0, to, sizeof(r.mine)), 1);
-    expect_few_waits();
-    EXPECT_EQ(r.got, 1);
-    EXPECT_EQ(px_wait_fd(r.fd, PX_READABLE), PX_READABLE); /* the error */
-    EXPECT_EQ(recv(r.fd, &byte, 1, MSG_ERRQUEUE), 1);
-    expect_few_waits();
-    EXPECT_EQ(sendto(peer, "b", 1, 0, to, sizeof(r.mine)), 1);
-    EXPECT_EQ(px_await(fiber, NULL), 0);
-    EXPECT_EQ(r.got, 2);
-    EXPECT_EQ(memcmp(r.bytes, "ab", 2), 0);
-    EXPECT_EQ(px_close(r.fd), 0);
-    EXPECT_EQ(close(peer), 0);
-    return 0;
-}
-
-static void R116_an_error_that_stays_does_not_make_it_spin(void **state)
-{
-    (void)state;
-    by_the_real_clock(waits_beside_an_error);
-    assert_int_equal(
-        run_fibers_with((px_run_options){0}, 0, waits_beside_an_error, NULL),
-        0);
-    assert_log("");
-}
-
 /* ---- slack ---- */
 
 #define HOUR (60 * PX_MINUTE)
@@ -486,7 +394,6 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(R116_a_timer_that_is_due_is_not_waited_for),
     PX_TEST(R116_a_wait_too_long_for_the_system_is_cut),
     PX_TEST(R116_only_without_a_timer_the_wait_is_endless),
-    PX_TEST(R116_an_error_that_stays_does_not_make_it_spin),
     PX_TEST(with_slack_a_wait_goes_on_to_the_later_of_near_timers),
     PX_TEST(near_timers_share_a_wake_up_and_none_is_early),
     PX_TEST(by_the_virtual_clock_a_post_beside_a_descriptor_is_not_lost),

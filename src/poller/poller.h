@@ -37,9 +37,8 @@ struct px_watch {
     uint32_t generation; /* handed back, so that old reports are told apart */
     int events;          /* PX_READABLE | PX_WRITABLE, for mode once */
     bool keep;
-    bool registered; /* the poller's, */
-    bool muted;      /* this */
-    int slot;        /* and this */
+    bool registered; /* the poller's */
+    int slot;        /* the poller's */
 };
 
 struct px_poller {

@@ -7,12 +7,6 @@
  * watch is armed, never while waiting. Cost is linear in the watches, which is
  * what poll() costs anyway.
  *
- * An error is reported by every poll() for as long as it is there, and some
- * stay: no transfer meets what is in a socket's queue of errors. A watch in
- * mode keep that has reported nothing else is muted: poll() is not given its
- * number, which is looked at now and then. A wait that asks for a fresh report
- * ends that.
- *
  * poll() takes no more entries than the soft limit of open files says, which
  * may be lowered at any time. Beyond that they are asked in slices.
  */
@@ -32,7 +26,6 @@
 #include "poller/wake.h"
 
 #define SLICE_PAUSE (10 * PX_MSEC)
-#define MUTED_PAUSE (10 * PX_MSEC)
 
 /* A watch, and which file its number meant when it was armed: the number may be
  * closed and used again. */
@@ -115,7 +108,6 @@ void px__poller_forget(struct px_poller *poller, struct px_watch *watch)
     struct watched *all = poller->watched;
     size_t last;
 
-    watch->muted = false;
     if (!watch->registered)
         return;
     last = --all->count; /* not the wake-up, which is no watch */
@@ -132,10 +124,9 @@ int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
     int events = watch->events;
     struct stat status;
 
+    (void)force;
     if (fstat(watch->fd, &status) != 0)
         return -errno;
-    if (force)
-        watch->muted = false;
     if (!watch->registered) {
         if (all->count == all->room && !grow(all))
             return PX_ENOMEM;
@@ -151,7 +142,7 @@ int px__poller_arm(struct px_poller *poller, struct px_watch *watch, bool force)
     file = &all->files[watch->slot];
     *file = (struct watched_file){watch, status.st_dev, status.st_ino};
     all->set[watch->slot] = (struct pollfd){
-        .fd = watch->muted ? ~watch->fd : watch->fd,
+        .fd = watch->fd,
         .events = (short)((events & PX_READABLE ? POLLIN : 0) |
                           (events & PX_WRITABLE ? POLLOUT : 0))};
     return 0;
@@ -202,27 +193,6 @@ static int wait_in_slices(struct watched *all, px_nsec timeout)
     return count;
 }
 
-/* Whoever is muted and has more to report than an error, or not even that, may
- * speak again. Returns how long to wait until the next look. */
-static px_nsec unmute(struct watched *all, px_nsec timeout)
-{
-    for (size_t i = 1; i < all->count; i++) {
-        struct pollfd *entry = &all->set[i];
-        struct pollfd one = {.fd = ~entry->fd, .events = entry->events};
-
-        if (entry->fd >= 0)
-            continue;
-        (void)poll(&one, 1, 0);
-        if (one.revents && !(one.revents & (one.events | POLLNVAL))) {
-            timeout = timeout < MUTED_PAUSE ? timeout : MUTED_PAUSE;
-        } else {
-            entry->fd = one.fd;
-            all->files[i].watch->muted = false;
-        }
-    }
-    return timeout;
-}
-
 void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
 {
     struct watched *all = poller->watched;
@@ -232,7 +202,6 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
         (void)poll(NULL, 0, as_milliseconds(timeout));
         return;
     }
-    timeout = unmute(all, timeout);
     count = poll(all->set, (nfds_t)all->count, as_milliseconds(timeout));
     if (count < 0 && errno == EINVAL)
         count = wait_in_slices(all, timeout);
@@ -244,7 +213,6 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
     for (size_t i = all->count; i-- > 1;) {
         short bits = all->set[i].revents;
         struct px_watch *watch = all->files[i].watch;
-        bool is_error = !(bits & all->set[i].events);
         int ready = 0;
 
         if (!bits)
@@ -254,7 +222,6 @@ void px__poller_wait(struct px_poller *poller, px_loop *loop, px_nsec timeout)
         if (bits & (POLLOUT | POLLHUP | POLLERR | POLLNVAL))
             ready |= PX_WRITABLE;
         px__poller_forget(poller, watch);
-        watch->muted = watch->keep && is_error;
         loop->on_ready(loop, watch->fd, watch->generation, ready);
     }
 }
