@@ -642,11 +642,22 @@ static int socket_error(int fd)
     return -error;
 }
 
+/* Whether a connection that was under way is made or has failed. An error that
+ * poll() reports may be one in the socket's queue, of something before. */
+static bool is_decided(int fd)
+{
+    struct pollfd set = {.fd = fd, .events = POLLOUT};
+
+    (void)poll(&set, 1, 0);
+    return set.revents & (POLLOUT | POLLHUP);
+}
+
 int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
     px_fiber *self = px__self;
     struct wait wait = {fd, PX_WRITABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
+    bool decided;
 
     if (err)
         return err;
@@ -660,9 +671,10 @@ int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
         err = park_on(self, &wait);
         if (err)
             return err;
-        err = ready_now(fd, PX_WRITABLE);
-    } while (PX_NEVER(err == 0)); /* what is under way stays ready once it is */
-    return err < 0 ? err : socket_error(fd);
+        decided = is_decided(fd);
+        err = socket_error(fd);
+    } while (!err && !decided);
+    return err;
 }
 
 int px_nonblock(int fd)

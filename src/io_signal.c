@@ -14,7 +14,7 @@
 #include "cancel.h"
 #include "io.h"
 
-/* A pending one: its number, 0 if there is none, or -errno. */
+/* A pending one: its number, or 0 if there is none. */
 static int take(const sigset_t *set)
 {
     static const struct timespec now;

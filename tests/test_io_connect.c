@@ -10,6 +10,8 @@
 
 #include "px_test_io.h"
 
+#include <linux/net_tstamp.h>
+
 /* ---- accept ---- */
 
 static int accepts(void *arg)
@@ -357,6 +359,53 @@ a_connect_that_is_cancelled_as_its_pause_ends_says_canceled(void **state)
     check(cancelled_as_a_pause_ends);
 }
 
+/* A TCP socket that was connected, and has a report of what it sent then in
+ * its queue of errors; -1 where there are no such reports. */
+static int used_socket(void)
+{
+    int on = SOF_TIMESTAMPING_TX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+    struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    struct sockaddr_in address;
+    int listener = listen_tcp(&address, 1, 0), fd = tcp_socket(0);
+    struct pollfd set = {.fd = fd};
+
+    EXPECT_EQ(px_connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPING, &on, sizeof(on));
+    EXPECT_EQ(px_write(fd, "x", 1), 1);
+    EXPECT_EQ(px_sleep(20 * PX_MSEC), 0);
+    EXPECT_EQ(connect(fd, &nowhere, sizeof(nowhere)), 0);
+    EXPECT_EQ(px_close(listener), 0);
+    if (poll(&set, 1, 0) == 1 && set.revents & POLLERR)
+        return fd;
+    EXPECT_EQ(px_close(fd), 0);
+    return -1;
+}
+
+static int connects_beside_an_error(void *arg)
+{
+    int fd = used_socket(), err = 0;
+    struct mute_listener m;
+
+    (void)arg;
+    if (fd < 0) {
+        print_message("left out: there are no reports of what is sent\n");
+        return 0;
+    }
+    open_mute(&m);
+    PX_WITHIN(scope, 50 * PX_MSEC)
+        err = px_connect(fd, (struct sockaddr *)&m.address, sizeof(m.address));
+    EXPECT_EQ(err, PX_ETIMEDOUT);
+    EXPECT_EQ(px_close(fd), 0);
+    close_mute(&m);
+    return 0;
+}
+
+static void an_earlier_error_decides_no_connect(void **state)
+{
+    (void)state;
+    check_real(connects_beside_an_error);
+}
+
 static void off_a_fiber_accept_and_connect_never_wait(void **state)
 {
     struct sockaddr_un address;
@@ -527,6 +576,7 @@ static const struct CMUnitTest tests[] = {
     PX_TEST(a_refused_connection_is_told_so),
     PX_TEST(a_connect_that_nobody_answers_is_interrupted_by_scopes),
     PX_TEST(a_connect_that_is_cancelled_as_its_pause_ends_says_canceled),
+    PX_TEST(an_earlier_error_decides_no_connect),
     PX_TEST(off_a_fiber_accept_and_connect_never_wait),
     PX_TEST(off_a_fiber_a_connect_may_be_under_way),
     PX_TEST(a_connect_to_a_full_local_backlog_waits_for_a_place),

@@ -44,7 +44,9 @@ PX_BEGIN_DECLS
  *  -errno of the poller. */
 PX_API PX_NODISCARD int px_wait_fd(int fd, int events);
 
-/** read(2), waiting until there is something. Cancellation point.
+/** read(2), waiting until there is something. Where the library was built with
+ *  poll(2), a socket with IP_RECVERR must have its queue of errors read, too: a
+ *  wait beside an error keeps the thread busy. Cancellation point.
  *  @return bytes read, 0 at the end; -errno, or a code as px_wait_fd(). */
 PX_API PX_NODISCARD ssize_t px_read(int fd, void *buf, size_t n);
 
