@@ -276,28 +276,34 @@ static int park_on(px_fiber *self, struct wait *wait)
     return park(self, descriptor, wait->events, wait->waiting);
 }
 
-/* What of `events` is ready now: 0 or more, or a code. */
-static int ready_now(int fd, int events)
+/* What poll(2) says of it now, or -errno. */
+static int poll_now(int fd, int events)
 {
-    struct pollfd set = {
-        .fd = fd,
-        .events = (short)((events & PX_READABLE ? POLLIN : 0) |
-                          (events & PX_WRITABLE ? POLLOUT : 0)),
-    };
-    int ready = 0, count;
+    struct pollfd set = {.fd = fd, .events = (short)events};
+    int count;
 
-    if (fd < 0)
-        return PX_EBADF;
     do {
         count = poll(&set, 1, 0);
     } while (count < 0 && errno == EINTR);
-    if (count < 0)
-        return -errno;
-    if (set.revents & POLLNVAL)
+    return count < 0 ? -errno : set.revents;
+}
+
+/* What of `events` is ready now: 0 or more, or a code. */
+static int ready_now(int fd, int events)
+{
+    int ready = 0, seen;
+
+    if (fd < 0)
         return PX_EBADF;
-    if (set.revents & (POLLIN | POLLHUP | POLLERR))
+    seen = poll_now(fd, (events & PX_READABLE ? POLLIN : 0) |
+                            (events & PX_WRITABLE ? POLLOUT : 0));
+    if (seen < 0)
+        return seen;
+    if (seen & POLLNVAL)
+        return PX_EBADF;
+    if (seen & (POLLIN | POLLHUP | POLLERR))
         ready |= PX_READABLE;
-    if (set.revents & (POLLOUT | POLLHUP | POLLERR))
+    if (seen & (POLLOUT | POLLHUP | POLLERR))
         ready |= PX_WRITABLE;
     return ready & events;
 }
@@ -642,22 +648,12 @@ static int socket_error(int fd)
     return -error;
 }
 
-/* Whether a connection that was under way is made or has failed. An error that
- * poll() reports may be one in the socket's queue, of something before. */
-static bool is_decided(int fd)
-{
-    struct pollfd set = {.fd = fd, .events = POLLOUT};
-
-    (void)poll(&set, 1, 0);
-    return set.revents & (POLLOUT | POLLHUP);
-}
-
 int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
     px_fiber *self = px__self;
     struct wait wait = {fd, PX_WRITABLE, &fd_class, TRANSFER, false};
     int err = px__cancellation_point(self);
-    bool decided;
+    int seen;
 
     if (err)
         return err;
@@ -667,13 +663,15 @@ int px_connect(int fd, const struct sockaddr *addr, socklen_t len)
     err = connect_patiently(self, fd, addr, len);
     if (err != -EINPROGRESS && err != -EINTR)
         return err;
+    /* An error that is reported may be one in the socket's queue, of something
+     * before: it decides nothing. */
     do {
         err = park_on(self, &wait);
         if (err)
             return err;
-        decided = is_decided(fd);
-        err = socket_error(fd);
-    } while (!err && !decided);
+        seen = poll_now(fd, POLLOUT);
+        err = seen < 0 ? seen : socket_error(fd);
+    } while (!err && !(seen & (POLLOUT | POLLHUP)));
     return err;
 }
 
