@@ -680,10 +680,8 @@ int px_nonblock(int fd)
     int flags = fcntl(fd, F_GETFL);
 
     if (flags < 0) {
-        int err = -errno;
-
-        look_whether_closed(fd);
-        return err;
+        look_whether_closed(fd); /* leaves errno alone */
+        return -errno;
     }
     if (!(flags & O_NONBLOCK) && fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
         return -errno;

@@ -9,9 +9,9 @@
 
 /* Park until a signalfd may be readable: 0, or a code. */
 int px__io_park_for_signal(px_fiber *self, int fd);
-/* Wake whoever waits for a descriptor with PX_ECLOSED or, if nobody can who
- * knows what is closed now, PX_EBADF; and have nothing of it registered. A NULL
- * loop has none. */
+/* Wake whoever waits for a descriptor with `code`, and have nothing of it
+ * registered: PX_ECLOSED where it is closed for its user, PX_EBADF where it is
+ * found to be closed. A NULL loop has none. */
 void px__io_forget(px_loop *loop, int fd, int code);
 /* The number of the descriptor that a fiber is parked on. */
 int px__io_number(const px_fiber *fiber);

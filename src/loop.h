@@ -91,7 +91,7 @@ struct px_loop {
     _Atomic(struct px_remote *) inbox;
     atomic_long holds;
     atomic_long visitors;
-    unsigned forks; /* px__forks, where it began */
+    unsigned forks;             /* px__forks, where it began */
     void *posts;                /* post.c's fibers, */
     const struct px_home *home; /* and where they go */
 
